@@ -1,0 +1,226 @@
+"""What is measured: groups of variants, declared here whatever is selected, and the pytest params made of them.
+
+A group is measured together, in interleaved rounds, and is never split. A variant in two groups is measured in each;
+tests of the variant alone use its home, the first group that holds it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from perf.variants import WORKLOADS, Variant
+
+GPU_COUNTS = (1, 2)
+"""GPUs of the catalogue's variants: one, and the smallest number that has something to say to each other."""
+
+CPU_RANKS = 2
+"""Processes of DDP on the CPU."""
+
+
+@dataclass(frozen=True)
+class Member:
+    """A variant in a group, and what its launches are for (`perf.contract.LaunchSpec.plan`)."""
+
+    group: str
+    variant: Variant
+    plan: str = "window"
+
+    @property
+    def id(self) -> str:
+        """The variant's id, with the plan where that is not ``window``."""
+        return self.variant.id + ("" if self.plan == "window" else f"+{self.plan}")
+
+
+@dataclass(frozen=True)
+class Group:
+    """Variants that are measured together.
+
+    Parameters
+    ----------
+    question
+        What the group answers: ``loader``, ``ddp`` …
+    judged
+        Whether a statistical verdict rests on it, so that it needs more than one launch.
+    smoke_judged
+        Whether it gets its launches in profile ``smoke`` too.
+    profiles
+        Profiles that run it.
+    """
+
+    name: str
+    question: str
+    members: tuple[Member, ...]
+    judged: bool = True
+    smoke_judged: bool = False
+    profiles: tuple[str, ...] = ("smoke", "quick", "full")
+
+    def member(self, strategy: str, *, mode: str | None = None, count: int | None = None) -> Member:
+        """Return the one member of that strategy, mode and count."""
+        found = [
+            m
+            for m in self.members
+            if m.variant.strategy == strategy
+            and (mode is None or m.variant.mode == mode)
+            and (count is None or m.variant.count == count)
+        ]
+        if len(found) != 1:
+            raise LookupError(f"{self.name} has {len(found)} members {strategy}, mode {mode}, count {count}")
+        return found[0]
+
+    @property
+    def most_devices(self) -> int:
+        """Devices a node of the largest member: what the cores are divided by for all members."""
+        return max(m.variant.devices_per_node for m in self.members)
+
+
+def _group(
+    question: str, workload: str, device: str, members: Iterable[tuple[Variant, str]], **rest: object
+) -> Group:
+    name = f"{question}@{workload}-{device}"
+    return Group(name, question, tuple(Member(name, v, plan) for v, plan in members), **rest)  # type: ignore[arg-type]
+
+
+def _groups_of(workload: str, device: str) -> Iterator[Group]:
+    """Yield the groups of one workload on one kind of device, the most telling first."""
+    backend = "nccl" if device == "cuda" else "gloo"
+    unit = "gpu" if device == "cuda" else "cpu"
+    many = max(GPU_COUNTS) if device == "cuda" else CPU_RANKS
+
+    def single(mode: str = "full", workers: int | None = None, precision: str = "fp32") -> Variant:
+        return Variant(workload, "single", device, 1, precision=precision, workers=workers, mode=mode)
+
+    def ddp(count: int, mode: str = "full") -> Variant:
+        return Variant(workload, "ddp", device, count, backend=backend, mode=mode)
+
+    yield _group(
+        "loader", workload, unit, [(single(), "window"), (single("synthetic"), "window")], smoke_judged=True
+    )
+    yield _group(
+        "ddp",
+        workload,
+        unit,
+        [
+            (single("synthetic"), "window"),
+            (ddp(1, "synthetic"), "window"),
+            (ddp(many, "synthetic"), "window"),
+        ],
+    )
+    if device == "cuda":
+        dp = Variant(workload, "dp", device, many)
+        yield _group("dp", workload, unit, [(dp, "window"), (ddp(many), "window")])
+    else:
+        yield _group("ranks", workload, unit, [(ddp(many), "window")])
+    yield _group("epochs", workload, unit, [(single(), "epochs")])
+    yield _group("samples", workload, unit, [(single("io"), "audit")], judged=False)
+    yield _group("samples_ddp", workload, unit, [(ddp(many, "io"), "audit")], judged=False)
+    yield _group(
+        "default", workload, unit, [(single(precision="default"), "window")], profiles=("quick", "full")
+    )
+    if device == "cuda":
+        sweep = [(single(workers=n), "window") for n in (1, 2, 4, 8)]
+        yield _group("workers", workload, unit, sweep, judged=False, profiles=("full",))
+
+
+GROUPS: dict[str, Group] = {
+    group.name: group
+    for workload in WORKLOADS
+    for device in ("cpu", "cuda")
+    for group in _groups_of(workload, device)
+}
+
+
+def home(member_id: str) -> Member:
+    """Return the member of that id in its home group."""
+    for group in GROUPS.values():
+        for member in group.members:
+            if member.id == member_id:
+                return member
+    raise LookupError(f"no group holds {member_id!r}")
+
+
+def members(
+    workload: str | None = None,
+    *,
+    strategy: tuple[str, ...] | None = None,
+    mode: tuple[str, ...] | None = None,
+    plan: tuple[str, ...] = ("window",),
+    count: tuple[int, ...] | None = None,
+) -> list[Member]:
+    """Return the members, each in its home group, that match every condition given."""
+    found: dict[str, Member] = {}
+    for group in GROUPS.values():
+        for m in group.members:
+            v = m.variant
+            if (
+                m.plan in plan
+                and (workload is None or v.workload == workload)
+                and (strategy is None or v.strategy in strategy)
+                and (mode is None or v.mode in mode)
+                and (count is None or v.count in count)
+            ):
+                found.setdefault(m.id, m)
+    return list(found.values())
+
+
+def groups(question: str) -> list[Group]:
+    """Return the groups that answer a question, one a workload and kind of device."""
+    return [group for group in GROUPS.values() if group.question == question]
+
+
+def marks(needed: Iterable[Member]) -> list[pytest.MarkDecorator]:
+    """Return the marks of what some members need: a pair takes the larger need."""
+    variants = [m.variant for m in needed]
+    found = [
+        pytest.mark.gpus(n=max(v.gpus for v in variants)),
+        pytest.mark.nodes(n=max(v.nodes for v in variants)),
+        pytest.mark.cores(n=max(v.ranks_per_node for v in variants)),
+        pytest.mark.device(kind=variants[0].device),
+    ]
+    found += [pytest.mark.backend(name=name) for name in sorted({v.backend for v in variants} - {"none"})]
+    return found
+
+
+def variants(workload: str | None = None, **conditions: Any) -> list[Any]:
+    """Return pytest params of the members that match the conditions (see `members`); their id is the member's."""
+    return [pytest.param(m, id=m.id, marks=marks([m])) for m in members(workload, **conditions)]
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Two members of one group that a test compares: `new` is held against `base`."""
+
+    group: Group
+    new: Member
+    base: Member
+
+    @property
+    def id(self) -> str:
+        """The group's name, and the judged member's device count where the group has several pairs."""
+        return f"{self.group.name}-{self.new.variant.count}"
+
+
+def pairs(found: Iterable[Pair]) -> list[Any]:
+    """Return pytest params of pairs; their id begins with the group's name."""
+    return [pytest.param(p, id=p.id, marks=marks([p.new, p.base])) for p in found]
+
+
+def group_of_node_id(node_id: str) -> str | None:
+    """Return the group that a test's node id belongs to, or None for a test without one.
+
+    xdist's controller knows tests by their node ids only; the part in brackets is a member's or a pair's id.
+    """
+    start = node_id.find("[")
+    if start < 0 or not node_id.endswith("]"):
+        return None
+    inner = node_id[start + 1 : -1]
+    for name in GROUPS:
+        if inner == name or inner.startswith(f"{name}-"):
+            return name
+    try:
+        return home(inner).group
+    except LookupError:
+        return None

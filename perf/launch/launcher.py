@@ -1,0 +1,165 @@
+"""Start a launch, wait for it, and leave nothing behind, whatever happens.
+
+At the time limit, at an error, at Ctrl-C and SIGTERM alike: SIGTERM to every process of the launch, a grace, SIGKILL.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import socket
+import subprocess
+import time
+from collections.abc import Mapping
+from pathlib import Path
+
+import psutil
+
+from perf import contract
+from perf.contract import LaunchRecord, LaunchSpec
+from perf.launch.command import LOG_FOLDER, WORKER, marker, worker_command, worker_environment
+from perf.launch.environment import DRIVER
+from perf.launch.evidence import STDERR_FILE, STDOUT_FILE, Observed, gather
+from perf.launch.failure import diagnose, succeeded
+from perf.launch.lock import NodeLock
+from perf.launch.merge import merge
+from perf.launch.processes import descendants, driver_mark, end_all, left_over, marked
+from perf.launch.signals import Interruption
+from perf.launch.stack import Stack
+from perf.launch.waiting import Over, Patience, Waiting
+from perf.launch.watch import RankWatch
+from perf.machine import REPOSITORY
+
+PATIENCE = Patience()
+
+
+def launch(
+    spec: LaunchSpec,
+    stack: Stack,
+    *,
+    lock: NodeLock | None,
+    module: str = WORKER,
+    environ: Mapping[str, str] | None = None,
+    patience: Patience = PATIENCE,
+) -> LaunchRecord:
+    """Run one launch and return its record.
+
+    Parameters
+    ----------
+    spec
+        What to launch. Its `out_dir` must be absolute; it is made if need be and belongs to this launch alone.
+    stack
+        The Python to run it in.
+    lock
+        Held meanwhile, so that nobody else measures on this node; None where nothing is timed.
+    module
+        What each rank runs.
+    environ
+        The caller's environment; this process's if None.
+    patience
+        How long to wait for what.
+
+    Raises
+    ------
+    LaunchFailed
+        If the launch did not end well or lacks a good record of any rank.
+    KeyboardInterrupt
+        If the driver was told to end; after the clean-up.
+    LockError
+        If the lock can't be had at all.
+    ValueError
+        If the spec can't be launched here.
+    """
+    if not os.path.isabs(spec.out_dir):
+        raise ValueError(
+            f"launch {spec.launch}: out_dir must be absolute, the worker runs elsewhere: {spec.out_dir!r}"
+        )
+    spec_path = os.path.join(spec.out_dir, contract.SPEC_FILE)
+    command = worker_command(spec, stack, spec_path, module)
+    environment = worker_environment(spec, os.environ if environ is None else environ)
+    environment[DRIVER] = driver_mark()
+    observed = None
+    with lock if lock is not None else contextlib.nullcontext():
+        _prepare(spec, spec_path)
+        with Interruption() as interruption:
+            # What a killed driver left behind would share the machine with what is timed now.
+            end_all(left_over, patience.grace, lambda: interruption.happened)
+            if not interruption.happened:
+                observed = _run(spec, command, environment, interruption, patience)
+        interruption.deliver()
+    assert observed is not None, "an interrupted launch is delivered above"
+    evidence, records = gather(spec, observed, socket.gethostname())
+    if not succeeded(evidence):
+        raise diagnose(evidence)
+    return merge(spec, records, observed.seconds)
+
+
+def _prepare(spec: LaunchSpec, spec_path: str) -> None:
+    """Make the folder, without what an earlier try of the same launch left in it, and write the spec."""
+    folder = Path(spec.out_dir)
+    folder.mkdir(parents=True, exist_ok=True)
+    shutil.rmtree(folder / LOG_FOLDER, ignore_errors=True)
+    for rank in range(spec.world_size):
+        for name in (contract.RANK_FILE, contract.STATE_FILE, contract.STACK_FILE):
+            (folder / name.format(rank=rank)).unlink(missing_ok=True)
+    contract.write_whole(spec_path, contract.encode(spec))
+
+
+def _run(
+    spec: LaunchSpec,
+    command: list[str],
+    environment: dict[str, str],
+    interruption: Interruption,
+    patience: Patience,
+) -> Observed:
+    """Start the command, wait for it and end all that it started."""
+    root: psutil.Process | None = None
+
+    def whole_launch() -> list[psutil.Process]:
+        return [*(descendants(root) if root is not None else ()), *marked(marker(spec))]
+
+    started = time.monotonic()
+    try:
+        process = _start(spec, command, environment)
+        root = psutil.Process(process.pid)
+        watch = RankWatch(root, spec.ranks_per_node, direct=spec.strategy != "ddp")
+        waiting = Waiting(spec, process, watch, lambda: interruption.happened, patience)
+        over = waiting.until_over()
+        seconds = (waiting.ended_at or time.monotonic()) - started
+        code = process.poll() if over is Over.ENDED else None
+    finally:
+        survivors = end_all(whole_launch, patience.grace, lambda: interruption.urgent)
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        # Not without limit: a survivor may be stuck in the kernel.
+        process.wait(timeout=1)
+    return Observed(
+        exit_code=code,
+        ended_at=waiting.ended_at,
+        timed_out=over is Over.LIMIT,
+        gave_up=over is Over.GAVE_UP,
+        seconds=seconds,
+        ended=time.time(),
+        pids={rank: found.pid for rank, found in watch.processes.items()},
+        ranks_ended_at=watch.ended_at,
+        rank_codes=watch.exit_codes,
+        kernel_states=waiting.kernel_states,
+        survivors=tuple(survivor.pid for survivor in survivors),
+    )
+
+
+def _start(spec: LaunchSpec, command: list[str], environment: dict[str, str]) -> subprocess.Popen[bytes]:
+    """Start the command in a session of its own, its output in the launch's folder."""
+    with (
+        open(os.path.join(spec.out_dir, STDOUT_FILE), "wb") as stdout,
+        open(os.path.join(spec.out_dir, STDERR_FILE), "wb") as stderr,
+    ):
+        return subprocess.Popen(
+            command,
+            cwd=REPOSITORY,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=stdout,
+            stderr=stderr,
+            start_new_session=True,
+        )

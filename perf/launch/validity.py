@@ -1,0 +1,173 @@
+"""Whether a launch measured what it should: facts that make it invalid, each a plain sentence with its numbers. Pure.
+
+Only facts about the machine and the record count here, never how fast the launch was: throwing away slow launches
+would throw away the regressions that are looked for.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from perf.contract import LaunchSpec, RankRecord
+
+WINDOW_TOLERANCE = 0.01
+"""Of the window. Steps that don't add up to their window were not all of its time, or not timed by the same clock."""
+
+EDGE_SECONDS = 0.0005
+"""What opening and closing a stretch of the window may cost beside its steps: a synchronize of each device. A window
+is interrupted where an epoch ends inside it, so it has at most one stretch an epoch."""
+
+OVERSUBSCRIBED = "oversubscribed"
+
+STACK_KEYS = ("python", "torch", "torchvision", "cuda", "hip", "cudnn", "nccl")
+
+
+def reasons_of(spec: LaunchSpec, ranks: Sequence[RankRecord]) -> list[str]:
+    """Return why this launch is not fit to be judged, one sentence a reason; empty if it is fit."""
+    return [
+        *_unreadable_numbers(ranks),
+        *_windows(spec, ranks),
+        *_retries(ranks),
+        *_shared_gpus(ranks),
+        *_fewer_cores(spec, ranks),
+        *_unlike_ranks(ranks),
+    ]
+
+
+def flags_of(spec: LaunchSpec, ranks: Sequence[RankRecord]) -> list[str]:
+    """Return what is to be said of the launch beside its validity: ``oversubscribed``, or nothing."""
+    allowed = cores_by_host(ranks)
+    return [OVERSUBSCRIBED] if allowed and cores_needed(spec) > min(allowed.values()) else []
+
+
+def cores_needed(spec: LaunchSpec) -> int:
+    """Return the cores that a launch keeps busy on one node: the threads of all ranks and all loader workers."""
+    devices = spec.gpus if spec.strategy == "dp" else spec.ranks_per_node
+    return spec.threads * spec.ranks_per_node + spec.workers * devices
+
+
+def cores_by_host(ranks: Sequence[RankRecord]) -> dict[str, int]:
+    """Return how many cores the ranks of each host may use together.
+
+    Where ranks are bound to cores of their own they say which (``core_ids``), and those of a host are joined. Else
+    they share the host's, of which each knows the number.
+    """
+    counts: dict[str, int] = {}
+    ids: defaultdict[str, set[int]] = defaultdict(set)
+    for rank in ranks:
+        allowed = rank.threads.get("cores_allowed")
+        if isinstance(allowed, int):
+            counts[rank.host] = max(allowed, counts.get(rank.host, 0))
+        core_ids = rank.threads.get("core_ids")
+        if isinstance(core_ids, list):
+            ids[rank.host].update(core_ids)
+    return {host: max(count, len(ids[host])) for host, count in counts.items()}
+
+
+def _windows(spec: LaunchSpec, ranks: Sequence[RankRecord]) -> Iterator[str]:
+    for rank in ranks:
+        steps, window = math.fsum(rank.step_seconds), rank.window_seconds
+        if not rank.step_seconds:
+            if spec.timed_steps > 0:
+                yield f"Rank {rank.rank} timed no step; {spec.timed_steps} were asked for."
+            continue
+        if not (math.isfinite(steps) and math.isfinite(window)):
+            continue
+        if window <= 0 or min(rank.step_seconds) < 0:
+            yield (
+                f"Rank {rank.rank} has a window of {window:g} s and a shortest step of {min(rank.step_seconds):g} s; "
+                f"times must be positive."
+            )
+            continue
+        allowed = WINDOW_TOLERANCE * window + EDGE_SECONDS * max(1, len(rank.epochs))
+        if abs(steps - window) > allowed:
+            yield (
+                f"The steps of rank {rank.rank} sum to {steps:.6g} s, their window took {window:.6g} s: "
+                f"{abs(steps - window) / window:.1%} apart, allowed is {WINDOW_TOLERANCE:.0%}."
+            )
+
+
+def _retries(ranks: Sequence[RankRecord]) -> Iterator[str]:
+    for rank in ranks:
+        for device, count in sorted(rank.allocator_retries.items()):
+            if count > 0:
+                yield (
+                    f"The memory allocator of rank {rank.rank} freed its cache and tried again {count} times on "
+                    f"{device} inside the window: the memory was full; use a smaller batch or free the card."
+                )
+
+
+def _shared_gpus(ranks: Sequence[RankRecord]) -> Iterator[str]:
+    users: defaultdict[tuple[str, str], list[int]] = defaultdict(list)
+    for rank in ranks:
+        for uuid in rank.gpu_uuids:
+            if uuid is not None:
+                users[rank.host, uuid].append(rank.rank)
+    for (host, uuid), numbers in users.items():
+        if len(numbers) < 2:
+            continue
+        if len(set(numbers)) == 1:
+            yield f"Rank {numbers[0]} on {host} uses the GPU {uuid} {len(numbers)} times."
+        else:
+            shown = ", ".join(map(str, numbers[:-1])) + f" and {numbers[-1]}"
+            yield f"Ranks {shown} on {host} share the GPU {uuid}; each must have one of its own."
+
+
+def _fewer_cores(spec: LaunchSpec, ranks: Sequence[RankRecord]) -> Iterator[str]:
+    """A default variant was cut to fit the cores that were promised; an explicit larger one is flagged instead."""
+    needed = cores_needed(spec)
+    if needed > spec.cores:
+        return
+    for host, allowed in cores_by_host(ranks).items():
+        if allowed < spec.cores:
+            yield (
+                f"{spec.cores} cores were promised on {host} ({spec.ranks_per_node} ranks of {spec.threads} threads and "
+                f"their loader workers need {needed}), but the ranks may use {allowed}."
+            )
+
+
+def _unlike_ranks(ranks: Sequence[RankRecord]) -> Iterator[str]:
+    """Ranks of one launch do the same work in the same stack; what differs was not the same launch."""
+    first = ranks[0]
+    for rank in ranks[1:]:
+        for what, ours, theirs in (
+            ("parameters", first.parameters, rank.parameters),
+            ("epochs", len(first.epochs), len(rank.epochs)),
+            ("timed steps", len(first.step_seconds), len(rank.step_seconds)),
+        ):
+            if ours != theirs:
+                yield f"Rank {first.rank} has {ours} {what}, rank {rank.rank} has {theirs}."
+        for key in STACK_KEYS:
+            if first.stack.get(key) != rank.stack.get(key):
+                yield (
+                    f"Rank {first.rank} ran with {key} {first.stack.get(key)}, "
+                    f"rank {rank.rank} with {rank.stack.get(key)}: two stacks in one launch."
+                )
+
+
+def _unreadable_numbers(ranks: Sequence[RankRecord]) -> Iterator[str]:
+    for rank in ranks:
+        places = list(_not_finite(vars(rank), ""))
+        if places:
+            more = f" and {len(places) - 3} more" if len(places) > 3 else ""
+            yield (
+                f"The record of rank {rank.rank} holds numbers that are not finite: {', '.join(places[:3])}{more}; "
+                f"they are left out."
+            )
+
+
+def _not_finite(value: Any, path: str) -> Iterator[str]:
+    if isinstance(value, float):
+        if not math.isfinite(value):
+            yield path.lstrip(".")
+    elif isinstance(value, dict):
+        for key, item in value.items():
+            yield from _not_finite(item, f"{path}.{key}")
+    elif isinstance(value, (list, tuple)):
+        for index, item in enumerate(value):
+            yield from _not_finite(item, f"{path}[{index}]")
+    elif hasattr(value, "__dataclass_fields__"):
+        yield from _not_finite(vars(value), path)

@@ -1,0 +1,84 @@
+"""Which process is which rank, and which of them ended first. torchrun tells neither while it runs."""
+
+from __future__ import annotations
+
+import time
+
+import psutil
+
+from perf.launch.processes import exit_code_of_zombie, is_gone
+
+DISCOVERY_SECONDS = 0.5
+"""Looking for the ranks reads all of /proc, which costs milliseconds on a big node. It stops when all are known, long
+before anything is timed; from then on a look costs a few microseconds a rank."""
+
+
+class RankWatch:
+    """Follows the ranks of one launch from outside.
+
+    Parameters
+    ----------
+    root
+        The process that was started: torchrun, or the only rank itself.
+    ranks
+        How many ranks the launch has on this node.
+    direct
+        Whether the root is rank 0.
+    """
+
+    def __init__(self, root: psutil.Process, ranks: int, direct: bool) -> None:
+        self._root = root
+        self._ranks = ranks
+        self._next_discovery = 0.0
+        self.processes: dict[int, psutil.Process] = {0: root} if direct else {}
+        self.ended_at: dict[int, float] = {}
+        self.exit_codes: dict[int, int] = {}
+
+    def look(self) -> None:
+        """Note which ranks have appeared and which have ended. Times are those of ``time.monotonic``."""
+        now = time.monotonic()
+        if len(self.processes) < self._ranks and now >= self._next_discovery:
+            self._next_discovery = now + DISCOVERY_SECONDS
+            self._discover()
+        for rank, process in self.processes.items():
+            if rank in self.ended_at:
+                continue
+            # Asked before `is_gone`: a zombie shows its exit status only until its parent has asked for it.
+            code = exit_code_of_zombie(process.pid)
+            if is_gone(process):
+                self.ended_at[rank] = now
+                if code is not None:
+                    self.exit_codes[rank] = code
+
+    def alive(self) -> dict[int, psutil.Process]:
+        """Return the known ranks that had not ended when last looked at."""
+        return {rank: process for rank, process in self.processes.items() if rank not in self.ended_at}
+
+    def _discover(self) -> None:
+        try:
+            below = self._root.children(recursive=True)
+        except psutil.NoSuchProcess:
+            return
+        found: dict[int, psutil.Process] = {}
+        # Loader workers inherit their rank's variables; the rank is older than they are.
+        for process in sorted(below, key=_started):
+            rank = _rank_of(process)
+            if rank is not None and rank < self._ranks:
+                found.setdefault(rank, process)
+        for rank, process in found.items():
+            self.processes.setdefault(rank, process)
+
+
+def _rank_of(process: psutil.Process) -> int | None:
+    try:
+        value = process.environ().get("RANK", "")
+    except (psutil.Error, OSError):
+        return None
+    return int(value) if value.isdigit() else None
+
+
+def _started(process: psutil.Process) -> float:
+    try:
+        return float(process.create_time())
+    except psutil.Error:
+        return float("inf")

@@ -1,0 +1,107 @@
+"""How much of the catalogue runs, how often and how long: ``smoke``, ``quick`` and ``full``.
+
+Also the sizes of a launch for each plan. Steps and seconds come from what a launch costs: on a GPU a start takes
+10 to 20 s, so a window shorter than 2 s would leave nearly all of the time unmeasured; on two slow cores a step of
+`mnist_cnn` takes 70 ms, so a smoke run of three minutes has room for about 400 steps.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """How long one launch trains; see `perf.contract.LaunchSpec` for the words."""
+
+    warmup_steps: int
+    timed_steps: int
+    min_seconds: float = 0.0
+    epochs: int = 0
+    epoch_samples: int | None = None
+    later_epoch_batches: int | None = None
+    validate_samples: int | None = None
+
+
+@dataclass(frozen=True)
+class Profile:
+    """One profile.
+
+    Parameters
+    ----------
+    launches
+        Launches of each member of a judged group.
+    cap
+        Launches a side up to which an undecided judgement may ask for more.
+    one_thread
+        Whether every rank has one thread.
+    judge_all
+        Whether every judged group gets `launches`; else only groups marked for this profile, the others one launch.
+    """
+
+    name: str
+    launches: int
+    cap: int
+    one_thread: bool
+    judge_all: bool
+    time_limit_seconds: float
+    sizes: dict[tuple[str, str], Sizes]
+
+    def sizes_for(self, device: str, plan: str) -> Sizes:
+        """Return the sizes of a launch on `device` for `plan`."""
+        return self.sizes[device, plan]
+
+
+_GPU_SIZES = {
+    # 100 steps and at least 2 s: the median of 100 steps is worth nearly as much as that of 200, and launches buy more.
+    ("cuda", "window"): Sizes(warmup_steps=32, timed_steps=100, min_seconds=2.0),
+    ("cuda", "epochs"): Sizes(warmup_steps=32, timed_steps=100, epochs=3),
+    ("cuda", "audit"): Sizes(warmup_steps=32, timed_steps=100, epochs=2),
+}
+
+_CPU_SIZES = {
+    ("cpu", "window"): Sizes(warmup_steps=20, timed_steps=60),
+    # A whole epoch of mnist_cnn takes 42 to 75 s on two cores: epochs of 64 steps tell the same there.
+    ("cpu", "epochs"): Sizes(
+        warmup_steps=20, timed_steps=60, epochs=3, epoch_samples=4096, validate_samples=1000
+    ),
+    ("cpu", "audit"): Sizes(warmup_steps=20, timed_steps=60, epochs=2),
+}
+
+PROFILES = {
+    "smoke": Profile(
+        name="smoke",
+        launches=5,
+        cap=5,
+        one_thread=True,
+        judge_all=False,
+        time_limit_seconds=300.0,
+        sizes={
+            **_GPU_SIZES,
+            ("cpu", "window"): Sizes(warmup_steps=20, timed_steps=24),
+            ("cpu", "epochs"): Sizes(
+                warmup_steps=20, timed_steps=24, epochs=2, epoch_samples=4096, validate_samples=1000
+            ),
+            # The first epoch is whole; 64 batches of the second show that it is shuffled anew.
+            ("cpu", "audit"): Sizes(warmup_steps=20, timed_steps=24, epochs=2, later_epoch_batches=64),
+        },
+    ),
+    "quick": Profile(
+        name="quick",
+        launches=5,
+        cap=10,
+        one_thread=False,
+        judge_all=True,
+        time_limit_seconds=600.0,
+        sizes={**_GPU_SIZES, **_CPU_SIZES},
+    ),
+    "full": Profile(
+        name="full",
+        launches=5,
+        cap=16,
+        one_thread=False,
+        judge_all=True,
+        time_limit_seconds=600.0,
+        sizes={**_GPU_SIZES, **_CPU_SIZES},
+    ),
+}

@@ -1,0 +1,1 @@
+"""The pytest side: options, what can run here, measuring in rounds, judging, outcomes and exit status."""

@@ -1,0 +1,226 @@
+"""Measuring: groups in interleaved rounds, once a run, shared by all tests; or launches that were stored."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from perf import contract, records
+from perf.catalogue import GROUPS, Group, Member
+from perf.suite.plan import Context, build_spec, launches_planned, order_of_round
+
+
+class NotStored(LookupError):
+    """Stored launches were asked for that a run does not hold."""
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """The launches of one member, in the order in which they ended; never empty."""
+
+    member: Member
+    launches: list[contract.LaunchRecord]
+
+    @property
+    def first(self) -> contract.LaunchRecord:
+        """The first launch: for facts that do not differ between launches."""
+        return self.launches[0]
+
+    @property
+    def step_medians(self) -> list[float]:
+        """Median step of each launch, in seconds."""
+        return [launch.median_step_seconds for launch in self.launches]
+
+
+class Source(Protocol):
+    """Where launches come from: measured now, or stored."""
+
+    def measure(self, member: Member) -> Measurement:
+        """Return the member's launches, with its group's measured first if need be."""
+
+    def more(self, test: str, sides: Sequence[Member], launches: int) -> bool:
+        """Add launches for `test` until each side has `launches` of its own or the group's; False if impossible."""
+
+    def sides(self, test: str, members: Sequence[Member]) -> list[Measurement]:
+        """Return the members' launches, with those that were added for `test` behind the group's."""
+
+
+@dataclass
+class _Taken:
+    """What a group has so far."""
+
+    launches: dict[str, list[contract.LaunchRecord]] = field(default_factory=dict)
+    failures: dict[str, Exception] = field(default_factory=dict)
+    measured: bool = False
+
+
+def pick(records_of_member: Iterable[contract.LaunchRecord], test: str) -> list[contract.LaunchRecord]:
+    """Return the launches that a test may use: the group's own rounds, then those added for this very test.
+
+    Launches that another test asked for are left out: with them a verdict would depend on what else was selected.
+    """
+    found = list(records_of_member)
+    return [r for r in found if not r.escalation] + [
+        r for r in found if r.escalation and r.escalation == test
+    ]
+
+
+class Bench:
+    """Measures groups on this machine.
+
+    Parameters
+    ----------
+    context
+        What every launch shares.
+    run
+        Where records and events go.
+    launch
+        Starts one launch and returns its record; raises if it gave none.
+    runnable
+        Whether a member can run on this machine.
+    worker
+        Name of the xdist worker, or empty: part of launch names, so that two workers never use one.
+    """
+
+    def __init__(
+        self,
+        context: Context,
+        run: records.Run,
+        launch: Callable[[contract.LaunchSpec], contract.LaunchRecord],
+        runnable: Callable[[Member], bool],
+        worker: str = "",
+    ) -> None:
+        self._context = context
+        self._run = run
+        self._launch = launch
+        self._runnable = runnable
+        self._worker = worker
+        self._taken: dict[str, _Taken] = {}
+        self._number = 0
+        self.extras: tuple[str, ...] = ()
+
+    def measure(self, member: Member) -> Measurement:
+        """Return the member's launches; its whole group is measured by the first test that needs one of it."""
+        taken = self._group(GROUPS[member.group])
+        if member.id in taken.failures:
+            raise taken.failures[member.id]
+        return Measurement(member, pick(taken.launches[member.id], ""))
+
+    def sides(self, test: str, members: Sequence[Member]) -> list[Measurement]:
+        """Return the members' launches that `test` may use."""
+        for member in members:
+            self.measure(member)
+        return [Measurement(m, pick(self._taken[m.group].launches[m.id], test)) for m in members]
+
+    def more(self, test: str, sides: Sequence[Member], launches: int) -> bool:
+        """Add launches to the sides of an undecided test, interleaved like the rounds before."""
+        taken = self._taken[sides[0].group]
+        have = min(len(pick(taken.launches[m.id], test)) for m in sides)
+        self._event(
+            "extend", sides[0].group, total=(launches - have) * len(sides), text=f"{test} asks for {launches}"
+        )
+        for round_number in range(have, launches):
+            for member in order_of_round(sides, round_number):
+                self._one(taken, member, round_number, escalation=test)
+        for member in sides:
+            if member.id in taken.failures:
+                raise taken.failures[member.id]
+        return True
+
+    def _group(self, group: Group) -> _Taken:
+        taken = self._taken.setdefault(group.name, _Taken())
+        if taken.measured:
+            return taken
+        taken.measured = True
+        members = [m for m in group.members if self._runnable(m)]
+        rounds = launches_planned(group, self._context.profile)
+        self._event("planned", group.name, total=len(members) * (rounds + len(self.extras)))
+        for round_number in range(rounds):
+            for member in order_of_round(members, round_number):
+                self._one(taken, member, round_number)
+        for extra in self.extras:
+            for member in members:
+                if member.variant.mode != "io":
+                    self._one(taken, member, 0, extra=extra)
+        return taken
+
+    def _one(
+        self, taken: _Taken, member: Member, round_number: int, *, escalation: str = "", extra: str = ""
+    ) -> None:
+        """Take one launch. A member that failed once is not launched again: its tests end with that failure."""
+        if member.id in taken.failures:
+            return
+        self._number += 1
+        name = f"{self._worker or 'main'}-{self._number:04d}"
+        spec = build_spec(
+            self._context,
+            member,
+            launch=name,
+            round_number=round_number,
+            out_dir=self._run.launch_folder(name),
+            escalation=escalation,
+            phases=extra == "phases",
+            line_profile=extra == "line-profile",
+        )
+        self._event("start", member.group, member=member.id, launch=name, number=round_number + 1, text=extra)
+        try:
+            record = self._launch(spec)
+        except Exception as error:  # noqa: BLE001
+            # Whatever stops a launch stops this member only; pytest shows the error for each of its tests.
+            taken.failures[member.id] = error
+            self._event("failed", member.group, member=member.id, launch=name, text=str(error))
+            return
+        self._run.append(records.RECORDS, record)
+        if not extra:
+            taken.launches.setdefault(member.id, []).append(record)
+        self._event(
+            "done",
+            member.group,
+            member=member.id,
+            launch=name,
+            number=round_number + 1,
+            text=f"{record.median_step_seconds * 1000:.4g} ms a step, {record.samples_per_second:.4g} samples/s",
+        )
+
+    def _event(self, kind: str, group: str, **rest: object) -> None:
+        event = records.Event(kind, time.time(), group=group, worker=self._worker, **rest)  # type: ignore[arg-type]
+        self._run.append(records.EVENTS, event)
+
+
+class Stored:
+    """Launches of earlier runs, judged again without measuring."""
+
+    def __init__(self, launches: Iterable[contract.LaunchRecord], where: str) -> None:
+        self._where = where
+        self._launches: dict[tuple[str, str], list[contract.LaunchRecord]] = {}
+        for record in launches:
+            if record.phase_seconds is None and not record.line_profiles:
+                key = (record.group, record.variant + ("" if record.plan == "window" else f"+{record.plan}"))
+                self._launches.setdefault(key, []).append(record)
+
+    def holds(self, member: Member) -> bool:
+        """Whether there is a launch of the member in its group."""
+        return bool(pick(self._launches.get((member.group, member.id), []), ""))
+
+    def measure(self, member: Member) -> Measurement:
+        """Return the stored launches of the member's group.
+
+        Raises
+        ------
+        NotStored
+            If there is none.
+        """
+        return self.sides("", [member])[0]
+
+    def sides(self, test: str, members: Sequence[Member]) -> list[Measurement]:
+        """Return the stored launches that `test` may use."""
+        for member in members:
+            if not self.holds(member):
+                raise NotStored(f"{self._where} holds no launch of {member.id} in the group {member.group}")
+        return [Measurement(m, pick(self._launches[m.group, m.id], test)) for m in members]
+
+    def more(self, test: str, sides: Sequence[Member], launches: int) -> bool:
+        """Stored launches can't be added to."""
+        return False

@@ -1,0 +1,120 @@
+"""The suite's command-line options."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from perf.profiles import PROFILES
+
+EXTRAS = ("line-profile", "phases")
+
+
+@dataclass(frozen=True)
+class Options:
+    """The options of one run, as plain values."""
+
+    profile: str
+    stack: str | None
+    device: str
+    data_root: str | None
+    cache_dir: str
+    results: Path
+    records: tuple[Path, ...]
+    require_references: bool
+    share_node: bool
+    extras: tuple[str, ...]
+    launch_timeout: float | None
+
+
+def default_cache_dir(environ: dict[str, str]) -> str:
+    """Return where generated data lie: the user's cache folder."""
+    base = environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
+    return os.path.join(base, "stackproof")
+
+
+def add_options(parser: pytest.Parser) -> None:
+    """Declare the options."""
+    group = parser.getgroup("stackproof", "stackproof: is this stack as fast as it should be?")
+    add = group.addoption
+    add(
+        "--profile",
+        choices=sorted(PROFILES),
+        default="quick",
+        help="how much runs and how often (default: quick)",
+    )
+    add(
+        "--stack",
+        metavar="PYTHON",
+        help="Python of the stack under test (default: the first python3 on PATH with torch)",
+    )
+    add(
+        "--device",
+        choices=("auto", "cpu", "cuda"),
+        help="what to measure (default: GPUs where there are any; smoke: cpu)",
+    )
+    add(
+        "--data-root",
+        metavar="DIR",
+        help="folder with MNIST's four IDX files (default: Debian's dataset-fashion-mnist)",
+    )
+    add("--cache-dir", metavar="DIR", help="where generated data lie (default: the user's cache folder)")
+    add("--results", metavar="DIR", default="results", help="where runs are kept (default: results)")
+    add(
+        "--records",
+        metavar="RUN",
+        action="append",
+        default=[],
+        help="judge the stored launches of this run again instead of measuring; may be given several times",
+    )
+    add("--require-references", action="store_true", help="a number without a reference fails")
+    add("--share-node", action="store_true", help="do not wait for other timed launches on this node")
+    add(
+        "--line-profile",
+        action="store_true",
+        help="one more launch a variant: a line profile of `train` on every rank",
+    )
+    add("--phases", action="store_true", help="one more launch a variant: the time of each phase of a step")
+    add(
+        "--launch-timeout",
+        metavar="S",
+        type=float,
+        help="time limit of one launch in seconds (default: the profile's)",
+    )
+
+
+def read_options(config: pytest.Config) -> Options:
+    """Return the options of a run.
+
+    Raises
+    ------
+    pytest.UsageError
+        If a value can't be used.
+    """
+    option: Any = config.option
+    timeout = option.launch_timeout
+    if timeout is not None and timeout <= 0:
+        raise pytest.UsageError(f"--launch-timeout {timeout:g} is no time limit; give seconds above 0")
+    records = tuple(Path(text) for text in option.records)
+    for folder in records:
+        if not (folder / "records.jsonl").is_file():
+            raise pytest.UsageError(
+                f"--records {folder} holds no records.jsonl; name the folder of a run, such as results/latest"
+            )
+    return Options(
+        profile=option.profile,
+        stack=option.stack,
+        device=option.device or ("cpu" if option.profile == "smoke" else "auto"),
+        data_root=os.path.abspath(option.data_root) if option.data_root else None,
+        cache_dir=os.path.abspath(option.cache_dir or default_cache_dir(dict(os.environ))),
+        results=Path(option.results).absolute(),
+        records=records,
+        require_references=option.require_references,
+        share_node=option.share_node,
+        extras=tuple(extra for extra in EXTRAS if getattr(option, extra.replace("-", "_"))),
+        launch_timeout=timeout,
+    )

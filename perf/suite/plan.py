@@ -1,0 +1,129 @@
+"""Which launches a group takes, in which order, and what each is asked to do. Pure functions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+
+from perf import contract
+from perf.catalogue import GROUPS, Group, Member
+from perf.profiles import Profile
+from perf.variants import WORKLOADS, Share, share_of_cores
+
+T = TypeVar("T")
+
+FIRST_SEED = 1000
+"""Seed of round 0. Members of one round share a seed, so that they train on the same batches."""
+
+_PAIR_ORDERS = ((0, 1), (1, 0))
+_TRIPLE_ORDERS = ((0, 1, 2), (2, 1, 0), (1, 2, 0), (0, 2, 1), (2, 0, 1), (1, 0, 2))
+"""Balanced orders: over the cycle every member stands at every place equally often (drift then hits all alike)."""
+
+
+@dataclass(frozen=True)
+class Context:
+    """What is the same for every launch of a run."""
+
+    run: str
+    profile: Profile
+    cores: int
+    cache_dir: str
+    data_root: str | None
+    time_limit_seconds: float | None = None
+
+
+def order_of_round(members: Sequence[T], round_number: int) -> list[T]:
+    """Return the members in the order in which a round launches them.
+
+    Two members alternate (ABBA), three follow six balanced orders, more are rotated by one place every two rounds
+    and reversed in every other one.
+    """
+    count = len(members)
+    if count == 2:
+        places: Sequence[int] = _PAIR_ORDERS[round_number % 2]
+    elif count == 3:
+        places = _TRIPLE_ORDERS[round_number % 6]
+    else:
+        places = [(i + round_number // 2) % count for i in range(count)]
+        if round_number % 2:
+            places = places[::-1]
+    return [members[i] for i in places]
+
+
+def launches_planned(group: Group, profile: Profile) -> int:
+    """Return how many launches each member of a group gets before any look asks for more."""
+    if group.judged and (profile.judge_all or group.smoke_judged):
+        return profile.launches
+    return 1
+
+
+def share_for(member: Member, profile: Profile, cores: int) -> Share:
+    """Return a member's workers, threads and cores: the members of a group are fed alike."""
+    group = GROUPS[member.group]
+    return share_of_cores(member.variant, cores, devices=group.most_devices, one_thread=profile.one_thread)
+
+
+def build_spec(
+    context: Context,
+    member: Member,
+    *,
+    launch: str,
+    round_number: int,
+    out_dir: Path,
+    escalation: str = "",
+    phases: bool = False,
+    line_profile: bool = False,
+) -> contract.LaunchSpec:
+    """Return the spec of one launch of a member."""
+    variant = member.variant
+    workload = WORKLOADS[variant.workload]
+    sizes = context.profile.sizes_for(variant.device, member.plan)
+    share = share_for(member, context.profile, context.cores)
+    return contract.LaunchSpec(
+        run=context.run,
+        launch=launch,
+        variant=variant.id,
+        group=member.group,
+        round=round_number,
+        workload=variant.workload,
+        strategy=variant.strategy,
+        device=variant.device,
+        backend=variant.backend,
+        nodes=variant.nodes,
+        ranks_per_node=variant.ranks_per_node,
+        gpus=variant.gpus,
+        precision=variant.precision,
+        loader=variant.loader,
+        mode=variant.mode,
+        plan=member.plan,
+        batch_size=variant.batch_size,
+        workers=share.workers,
+        threads=share.threads,
+        cores=share.cores * variant.ranks_per_node,
+        seed=FIRST_SEED + round_number,
+        warmup_steps=sizes.warmup_steps,
+        timed_steps=sizes.timed_steps,
+        min_seconds=sizes.min_seconds,
+        epochs=sizes.epochs,
+        cache_dir=context.cache_dir,
+        out_dir=str(out_dir),
+        time_limit_seconds=context.time_limit_seconds or context.profile.time_limit_seconds,
+        parameters=workload.parameters,
+        train_samples=workload.train_samples,
+        validation_samples=workload.validation_samples,
+        epoch_samples=sizes.epoch_samples,
+        later_epoch_batches=sizes.later_epoch_batches,
+        validate_samples=sizes.validate_samples,
+        data_root=context.data_root,
+        phases=phases,
+        line_profile=line_profile,
+        escalation=escalation,
+    )
+
+
+def batches_an_epoch(samples: int, ranks: int, batch_size: int) -> int:
+    """Return the steps of an epoch on each rank: ceil(ceil(samples / ranks) / batch_size)."""
+    a_rank = -(-samples // ranks)
+    return -(-a_rank // batch_size)

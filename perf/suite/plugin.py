@@ -1,0 +1,201 @@
+"""pytest's hooks. Each is a few lines; what they decide is decided in the modules beside this one."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from perf.suite.judge import Judge
+from perf.suite.options import Options, add_options, read_options
+from perf.suite.outcomes import INFRASTRUCTURE, LETTERS, Tally, Unproven, exit_status
+from perf.suite.selection import MARKS, expand_markexpr, group_in_profile, need_of, why_not
+from perf.suite.session import Session
+from perf.verdict.outcome import Verdict
+
+PERF = "perf"
+"""Folder of the perf tests, below pytest's root."""
+
+SESSION: pytest.StashKey[Session] = pytest.StashKey()
+TALLY: pytest.StashKey[Tally] = pytest.StashKey()
+SENTENCE: pytest.StashKey[str] = pytest.StashKey()
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Declare the suite's options."""
+    add_options(parser)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_configure(config: pytest.Config) -> None:
+    """Register marks, expand ``-m``, and open the run's folder where perf tests are asked for."""
+    for mark in MARKS:
+        config.addinivalue_line("markers", mark)
+    config.option.markexpr = expand_markexpr(getattr(config.option, "markexpr", "") or "")
+    config.stash[TALLY] = Tally()
+    options = read_options(config)
+    workerinput: dict[str, Any] | None = getattr(config, "workerinput", None)
+    if workerinput is not None:
+        run = workerinput.get("stackproof_run")
+        session = Session(options, Path(run) if run else None, worker=workerinput["workerid"])
+    else:
+        session = Session(options, None)
+        if _measures(config):
+            session.open_run()
+            if not config.option.xmlpath:
+                config.option.xmlpath = str(session.run.folder / "junit.xml")
+    config.stash[SESSION] = session
+
+
+def _measures(config: pytest.Config) -> bool:
+    """Whether this invocation is about perf tests and will run them."""
+    folder = config.rootpath / PERF
+    named = [Path(config.invocation_params.dir, str(a).split("::")[0]).resolve() for a in config.args]
+    if config.option.collectonly or config.option.help:
+        return False
+    return any(path == folder or folder in path.parents for path in named)
+
+
+class Distribution:
+    """Hooks that only exist where xdist is loaded."""
+
+    def pytest_configure_node(self, node: Any) -> None:
+        """Tell an xdist worker which run it is part of."""
+        session = node.config.stash[SESSION]
+        node.workerinput["stackproof_run"] = str(session.run.folder) if session.has_run else ""
+
+    def pytest_xdist_make_scheduler(self, config: pytest.Config, log: Any) -> Any:
+        """Split by group."""
+        from perf.suite.scheduling import GroupScheduling
+
+        return GroupScheduling(config, log)
+
+    def pytest_handlecrashitem(self, crashitem: str, report: Any, sched: Any) -> None:
+        """A worker that crashed judged nothing: that is infrastructure, not a failed number."""
+        report.verdict = INFRASTRUCTURE
+
+
+def pytest_plugin_registered(manager: pytest.PytestPluginManager) -> None:
+    """Add the hooks for xdist once xdist is there."""
+    if manager.hasplugin("dsession") and not manager.hasplugin("stackproof-distribution"):
+        manager.register(Distribution(), "stackproof-distribution")
+
+
+def pytest_report_header(config: pytest.Config) -> list[str]:
+    """Say which run this is."""
+    return config.stash[SESSION].header()
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Count perf tests and leave out what the profile does not run."""
+    session = config.stash[SESSION]
+    perf = [item for item in items if need_of(item.iter_markers())]
+    config.stash[TALLY].collected += len(perf)
+    session.has_perf_tests = bool(perf)
+    left_out = [item for item in perf if not _in_profile(item, session.options)]
+    if left_out:
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = [item for item in items if item not in left_out]
+
+
+def _in_profile(item: pytest.Item, options: Options) -> bool:
+    from perf.catalogue import group_of_node_id
+
+    group = group_of_node_id(item.nodeid)
+    return group is None or group_in_profile(group, options.profile)
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Skip, with the reason, what this machine can't run."""
+    need = need_of(item.iter_markers())
+    session = item.config.stash[SESSION]
+    if need is None or session.options.records:
+        return
+    machine = session.machine
+    reason = why_not(need, machine, machine.device(session.options.device))
+    if reason:
+        pytest.skip(reason)
+
+
+@pytest.fixture(scope="session")
+def bench(request: pytest.FixtureRequest) -> Any:
+    """Measures variants: `bench.measure(member)` returns the launches of a member, its whole group measured."""
+    return request.config.stash[SESSION].source
+
+
+@pytest.fixture
+def limits(request: pytest.FixtureRequest) -> Judge:
+    """Judges measurements against limits and references, and records the verdict."""
+    return request.config.stash[SESSION].judge(request.node.name)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[Any]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Give a report its verdict."""
+    report = yield
+    error = call.excinfo.value if call.excinfo else None
+    # A report's own attributes travel from xdist's workers to its controller.
+    if isinstance(error, Unproven):
+        vars(report)["verdict"] = error.verdict.value
+    elif error is not None and item.config.stash[SESSION].is_infrastructure(error):
+        vars(report)["verdict"] = INFRASTRUCTURE
+    if need_of(item.iter_markers()):
+        vars(report)["stackproof"] = True
+    return report
+
+
+def pytest_report_teststatus(report: pytest.TestReport) -> tuple[str, str, str] | None:
+    """Give inconclusive, invalid and unreferenced their own words and letters."""
+    verdict = getattr(report, "verdict", None)
+    if verdict is None or verdict == INFRASTRUCTURE:
+        return None
+    return LETTERS[Verdict(verdict)]
+
+
+def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    """Count the reports of perf tests; the tally lives where the exit status is set."""
+    if _CONFIG and (getattr(report, "stackproof", False) or hasattr(report, "verdict")):
+        _CONFIG[-1].stash[TALLY].add(report)
+
+
+_CONFIG: list[pytest.Config] = []
+"""The configuration of this process: `pytest_runtest_logreport` is not given it. Inner runs of tests nest."""
+
+
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """Start drawing progress."""
+    _CONFIG.append(session.config)
+    reporter = session.config.pluginmanager.getplugin("terminalreporter")
+    session.config.stash[SESSION].start_drawing(session.config, reporter)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
+    """Set the exit status of a run in which perf tests were collected."""
+    config = session.config
+    mine = config.stash[SESSION]
+    mine.stop_drawing()
+    if hasattr(config, "workerinput") or config.option.collectonly or not mine.has_run:
+        return
+    status, sentence = exit_status(
+        config.stash[TALLY], int(exitstatus), smoke=mine.options.profile == "smoke"
+    )
+    session.exitstatus = status
+    config.stash[SENTENCE] = sentence
+
+
+def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
+    """Print one row a variant, one a verdict, the reasons, and what the exit status means."""
+    mine = config.stash[SESSION]
+    if mine.has_run and not hasattr(config, "workerinput"):
+        mine.summarize(terminalreporter, config.stash.get(SENTENCE, ""))
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    """Let go of what the session holds."""
+    if _CONFIG and _CONFIG[-1] is config:
+        _CONFIG.pop()

@@ -1,0 +1,53 @@
+"""Preflight in the suite: each launch is checked against the node before it starts, and the findings are shown once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from perf.contract import LaunchSpec
+from perf.launch.preflight import Demand, Finding, NodeFacts, check, stopping
+from perf.variants import WORKLOADS
+
+
+class Unfit(Exception):
+    """The node is not fit for a launch. The message says why and what to do."""
+
+
+class Preflight:
+    """Checks launches against what the node has.
+
+    Parameters
+    ----------
+    collect
+        Reads the node; called before each launch, since ports, shared memory and limits change.
+    say
+        Told each new finding that stands against a launch.
+    """
+
+    def __init__(self, collect: Callable[[], NodeFacts], say: Callable[[str], None]) -> None:
+        self._collect = collect
+        self._say = say
+        self._said: set[str] = set()
+
+    def __call__(self, spec: LaunchSpec) -> None:
+        """Check one launch.
+
+        Raises
+        ------
+        Unfit
+            With the sentence and the remedy of the first finding that forbids it.
+        """
+        demand = Demand.of(spec, WORKLOADS[spec.workload].sample_bytes)
+        findings = check([demand], self._collect())
+        for finding in findings:
+            if (not finding.ok or "oversubscribed" in finding.sentence) and finding.sentence not in self._said:
+                self._said.add(finding.sentence)
+                self._say(words(finding))
+        against = stopping(findings, spec.variant)
+        if against is not None:
+            raise Unfit(words(against))
+
+
+def words(finding: Finding) -> str:
+    """Return a finding as one line: what was looked at, what was found, what to do."""
+    return " ".join(part for part in (f"preflight, {finding.name}:", finding.sentence, finding.remedy) if part)

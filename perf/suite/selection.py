@@ -1,0 +1,118 @@
+"""What can run here, and marks in ``-m`` expressions."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from perf.catalogue import GROUPS, Member
+
+MARKS = (
+    "gpus(n): GPUs that the test needs on one node",
+    "nodes(n): nodes that the test needs",
+    "cores(n): cores that the test needs on one node: one a rank",
+    "device(kind): what the test measures, cpu or cuda",
+    "backend(name): communication backend that the test needs, gloo or nccl",
+)
+
+
+@dataclass(frozen=True)
+class Machine:
+    """What there is to run on. `nccl` and `gloo` say whether the stack has the backend."""
+
+    gpus: int
+    cores: int
+    nodes: int = 1
+    nccl: bool = False
+    gloo: bool = True
+
+    def device(self, asked: str) -> str:
+        """Return the kind of device that a run measures: what was asked for, else GPUs where there are any."""
+        if asked != "auto":
+            return asked
+        return "cuda" if self.gpus else "cpu"
+
+
+@dataclass(frozen=True)
+class Need:
+    """What one test needs, from its marks."""
+
+    device: str
+    gpus: int = 0
+    nodes: int = 1
+    cores: int = 1
+    backends: frozenset[str] = frozenset()
+
+
+def need_of(marks: Iterable[object]) -> Need | None:
+    """Return what an item's marks ask for; None without a mark ``device``. Several marks of a name: the largest."""
+    numbers = {"gpus": 0, "nodes": 1, "cores": 1}
+    device = ""
+    backends = set()
+    for mark in marks:
+        name, values = getattr(mark, "name", ""), getattr(mark, "kwargs", {})
+        if name in numbers:
+            numbers[name] = max(numbers[name], int(values["n"]))
+        elif name == "device":
+            device = values["kind"]
+        elif name == "backend":
+            backends.add(values["name"])
+    if not device:
+        return None
+    return Need(device, numbers["gpus"], numbers["nodes"], numbers["cores"], frozenset(backends))
+
+
+def need_of_member(member: Member) -> Need:
+    """Return what a member needs."""
+    v = member.variant
+    backends = frozenset({v.backend} - {"none"})
+    return Need(v.device, v.gpus, v.nodes, v.ranks_per_node, backends)
+
+
+def why_not(need: Need, machine: Machine, device: str) -> str | None:
+    """Return why a test can't run on a machine, in words; None if it can.
+
+    Parameters
+    ----------
+    device
+        The kind of device that this run measures.
+    """
+    if need.gpus > machine.gpus:
+        return f"needs {need.gpus} GPU{'s' if need.gpus > 1 else ''}, {machine.gpus} here"
+    if need.device != device:
+        other = "CPU" if need.device == "cpu" else "GPUs"
+        return f"measures the {other}; this run measures {device} (--device {need.device} would measure it)"
+    if need.nodes > machine.nodes:
+        return f"needs {need.nodes} nodes, {machine.nodes} here"
+    if need.cores > machine.cores:
+        return f"needs {need.cores} cores, {machine.cores} allowed here"
+    for backend in sorted(need.backends):
+        if not getattr(machine, backend):
+            return f"needs the backend {backend}, which this stack's torch does not have"
+    return None
+
+
+def group_in_profile(group: str, profile: str) -> bool:
+    """Whether a profile runs a group."""
+    return profile in GROUPS[group].profiles
+
+
+_SHORT = re.compile(
+    r"\b(gpus|nodes|cores)\(\s*([0-9]+)\s*\)|\b(backend|device)\(\s*['\"]?([a-z]+)['\"]?\s*\)"
+)
+
+
+def expand_markexpr(expression: str) -> str:
+    """Rewrite ``gpus(2) and backend(nccl)`` to the keyword form that pytest's ``-m`` understands.
+
+    pytest 9.2 takes ``gpus(n=2)`` only: a bare number is a usage error, and a positional mark matches nothing.
+    """
+
+    def expand(match: re.Match[str]) -> str:
+        if match[1]:
+            return f"{match[1]}(n={match[2]})"
+        key = "name" if match[3] == "backend" else "kind"
+        return f'{match[3]}({key}="{match[4]}")'
+
+    return _SHORT.sub(expand, expression)

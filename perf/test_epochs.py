@@ -1,0 +1,49 @@
+"""First step, first epoch, later epochs."""
+
+from __future__ import annotations
+
+import statistics
+from typing import Any
+
+import pytest
+
+from perf.catalogue import variants
+from perf.limits import FIRST_EPOCH
+from perf.suite.bench import Measurement
+from perf.suite.judge import Judge
+
+
+@pytest.fixture(scope="session", params=variants(plan=("epochs",)))
+def epochs(request: pytest.FixtureRequest, bench: Any) -> Measurement:
+    """A variant that trains several epochs, with validation after each."""
+    return bench.measure(request.param)  # type: ignore[no-any-return]
+
+
+def test_first_epoch_penalty(epochs: Measurement, limits: Judge) -> None:
+    """The first epoch takes no more than its limit times a later one."""
+
+    def penalty(measured: Measurement) -> list[float]:
+        return [
+            e[0] / statistics.median(e[1:]) for e in (launch.epoch_seconds for launch in measured.launches)
+        ]
+
+    limits.one_sample(
+        epochs.member,
+        penalty,
+        FIRST_EPOCH[epochs.member.variant.device],
+        f"first epoch ÷ later of {epochs.member.id}",
+    )
+
+
+def test_every_epoch_is_validated(epochs: Measurement) -> None:
+    """After each epoch rank 0 has a loss, an accuracy better than chance and the seconds that they took."""
+    for launch in epochs.launches:
+        assert len(launch.epoch_seconds) == len(launch.epochs[0]) > 1
+        for epoch in launch.epochs[0]:
+            assert epoch.complete
+            assert epoch.validation_loss is not None, "the validation loss is not finite"
+            assert epoch.validation_accuracy is not None
+            # Ten classes of equal size: chance is 0.1.
+            assert 0.2 < epoch.validation_accuracy <= 1.0
+            assert epoch.validation_seconds is not None
+            assert epoch.validation_seconds > 0

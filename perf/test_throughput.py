@@ -1,0 +1,65 @@
+"""Whether it is fast enough here, and whether the work was done that the number stands for."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from perf.catalogue import variants
+from perf.suite.bench import Measurement
+from perf.suite.judge import Judge
+from perf.variants import WORKLOADS
+
+
+@pytest.fixture(scope="session", params=variants(mode=("full",)))
+def training(request: pytest.FixtureRequest, bench: Any) -> Measurement:
+    """A variant that trains on its real loader."""
+    return bench.measure(request.param)  # type: ignore[no-any-return]
+
+
+def test_throughput_is_not_below_its_floor(training: Measurement, limits: Judge) -> None:
+    """Steady samples/s is not below what this system is known to do."""
+    limits.floor(training, "throughput")
+
+
+def test_loss_falls(training: Measurement) -> None:
+    """The mean loss of the last tenth of all steps is below that of the first tenth."""
+    for launch in training.launches:
+        assert launch.losses_finite
+        assert launch.loss_last is not None
+        assert launch.loss_first is not None
+        assert launch.loss_last < launch.loss_first
+
+
+def test_parameters_are_the_workloads_and_equal_on_all_ranks(training: Measurement) -> None:
+    """Every rank trained the published number of parameters and ended with the same ones, bit for bit."""
+    for launch in training.launches:
+        assert WORKLOADS[launch.workload].parameters == launch.parameters
+        assert launch.parameters_digests[0] is not None
+        assert 1 == len(set(launch.parameters_digests))
+
+
+def test_settings_are_in_force(training: Measurement) -> None:
+    """What was asked for was read back from the objects: wrapper, world size, backend, workers, threads, precision."""
+    variant = training.member.variant
+    for launch in training.launches:
+        for rank, effective in enumerate(launch.effective):
+            assert {"single": None, "dp": "DataParallel", "ddp": "DistributedDataParallel"}[
+                variant.strategy
+            ] == (effective["strategy"]), f"rank {rank}"
+            assert variant.ranks_per_node * variant.nodes == effective["world_size"]
+            assert variant.backend == effective["backend"]
+            if variant.precision == "fp32":
+                assert {"matmul": False, "convolution": False} == effective["tf32"]
+                assert "float32" == effective["activation_dtype"]
+
+
+def test_window_holds_the_samples_that_were_delivered(training: Measurement) -> None:
+    """A window's samples are its steps times the batch on every device, less what partial batches lacked."""
+    variant = training.member.variant
+    for launch in training.launches:
+        steps = sum(len(rank) for rank in launch.step_seconds)
+        full = steps * variant.batch_size * (variant.gpus if variant.strategy == "dp" else 1)
+        # A window that spans an epoch's end holds its partial batch.
+        assert 0.9 * full < launch.samples <= full

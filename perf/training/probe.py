@@ -1,0 +1,38 @@
+"""``python -m perf.training.probe``: print one line of JSON that says what this stack is and which GPUs it sees."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import torch
+
+from perf.training.identity import gpu_uuid
+from perf.training.stackinfo import stack_info
+
+
+def visible_gpus() -> list[dict[str, Any]]:
+    """Return index, name, UUID and memory of each GPU that torch sees."""
+    gpus: list[dict[str, Any]] = []
+    for index in range(torch.cuda.device_count()):
+        properties = torch.cuda.get_device_properties(index)
+        gpus.append(
+            {
+                "index": index,
+                "name": properties.name,
+                "uuid": gpu_uuid(torch.device("cuda", index)),
+                "memory_bytes": properties.total_memory,
+            }
+        )
+    return gpus
+
+
+def main() -> None:
+    """Print the facts."""
+    facts = stack_info()
+    facts["gpus"] = visible_gpus()
+    print(json.dumps(facts))
+
+
+if __name__ == "__main__":
+    main()

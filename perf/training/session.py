@@ -1,0 +1,356 @@
+"""One rank's work from the built model to its record: build, warm up, time, validate, read back."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import os
+import resource
+import time
+from typing import Any, Callable, Optional
+
+import torch
+from torch.utils.data import DataLoader
+
+from models.interface import Workload
+from perf.contract import EpochRecord, LaunchSpec, RankRecord
+from perf.training import settings, strategies
+from perf.training.audit import audit_facts, drain_indexed
+from perf.training.identity import Identity, device_name, gpu_uuid
+from perf.training.loaders import Indexed, LoaderPlan, RingLoader, native_loader, set_epoch, shorten
+from perf.training.loop import drain, train
+from perf.training.meter import Clock, CudaClock, HostClock, Meter, Watched, halves
+from perf.training.phases import PhaseTimer, train_in_phases
+from perf.training.stackinfo import stack_info
+from perf.training.state import State
+
+PREFETCH_ROUNDS = 2
+"""After a loader's start, batches come from a filling queue for workers x prefetch steps; twice that is thrown away."""
+
+LINE_PROFILE = "train-rank-{rank}.lprof"
+
+
+class Session:
+    """Everything that one rank does in one launch."""
+
+    def __init__(
+        self,
+        spec: LaunchSpec,
+        identity: Identity,
+        workload: Workload,
+        state: State,
+        startup: dict[str, float],
+    ) -> None:
+        self._spec = spec
+        self._identity = identity
+        self._workload = workload
+        self._state = state
+        self._startup = startup
+        self._started_at = time.time()
+        self._retries_at_opening: dict[str, int] = {}
+        self._retries: dict[str, int] = {}
+        self._epochs: list[EpochRecord] = []
+        self._phases: Optional[PhaseTimer] = None
+        self._line_profile: Optional[str] = None
+
+    def run(self) -> RankRecord:
+        """Train and return what was measured."""
+        spec, identity = self._spec, self._identity
+        self._enter("data")
+        dataset, provenance = self._workload.train_set(spec.data_root, spec.cache_dir)
+        self._check_facts(dataset)
+        loader = self._make_loader(dataset)
+        self._enter("build")
+        model = strategies.wrap(self._workload.build_model(), spec.strategy, identity)
+        parameters = sum(p.numel() for p in strategies.unwrap(model).parameters() if p.requires_grad)
+        if parameters != spec.parameters:
+            raise settings.NotInForce(
+                f"{spec.workload} should have {spec.parameters} parameters, has {parameters}"
+            )
+        optimizer = self._workload.make_optimizer(model)
+        scheduler = self._workload.make_scheduler(optimizer)
+        # Every rank drops other activations; the initial parameters came from the common seed.
+        torch.manual_seed(spec.seed + 1 + identity.rank)
+        errors = settings.product_errors(identity.device)
+        watch = settings.ActivationWatch(model)
+        feed: Any = RingLoader(loader, identity.device) if spec.mode == "synthetic" else loader
+        meter = self._make_meter(loader)
+        self._enter("warm-up")
+        indices: list[list[int]] = []
+        one_epoch = self._epoch_function(model, Watched(feed, meter), optimizer, meter, indices)
+        self._train(one_epoch, loader, model, scheduler, meter)
+        self._enter("read-back")
+        effective = settings.read_back(model, optimizer, watch.dtype, errors)
+        effective["threads"] = torch.get_num_threads()
+        effective["loader"] = settings.loader_settings(loader)
+        problems = settings.not_in_force(spec, effective)
+        if problems:
+            raise settings.NotInForce("; ".join(problems))
+        step_seconds = meter.step_seconds()
+        if len(step_seconds) < spec.timed_steps:
+            raise RuntimeError(
+                f"the window holds {len(step_seconds)} steps, {spec.timed_steps} were asked for: "
+                f"{meter.total_steps} steps were trained, {spec.warmup_steps} of them as warm-up"
+            )
+        first, last, finite = _loss_tenths(meter.losses)
+        return RankRecord(
+            run=spec.run,
+            launch=spec.launch,
+            variant=spec.variant,
+            rank=identity.rank,
+            world_size=identity.world_size,
+            local_rank=identity.local_rank,
+            host=identity.host,
+            pid=os.getpid(),
+            started_at=self._started_at,
+            device_names=[device_name(device) for device in identity.devices],
+            gpu_uuids=[gpu_uuid(device) for device in identity.devices] if identity.is_cuda else [],
+            stack=stack_info(),
+            data=dict(provenance),
+            warmup_steps=meter.warmup_steps,
+            step_seconds=step_seconds,
+            window_seconds=meter.window_seconds,
+            window_samples=meter.window_samples,
+            wait_seconds=meter.wait_seconds,
+            halves=halves(step_seconds),
+            total_steps=meter.total_steps,
+            loss_first=first,
+            loss_last=last,
+            losses_finite=finite,
+            first_step_seconds=meter.first_step_seconds,
+            epochs=self._with_audits(indices),
+            parameters=parameters,
+            parameters_digest=None if spec.mode == "io" else _digest(strategies.unwrap(model)),
+            peak_memory_bytes=self._per_device(torch.cuda.max_memory_allocated),
+            reserved_memory_bytes=self._per_device(torch.cuda.max_memory_reserved),
+            allocator_retries=self._retries,
+            effective=effective,
+            threads={
+                "torch": torch.get_num_threads(),
+                "interop": torch.get_num_interop_threads(),
+                "cores_allowed": len(os.sched_getaffinity(0)),
+                "omp_num_threads": os.environ.get("OMP_NUM_THREADS"),
+            },
+            startup_seconds=self._startup,
+            telemetry=_usage(),
+            phase_seconds=self._phases.seconds if self._phases else None,
+            line_profile=self._line_profile,
+        )
+
+    def _enter(self, phase: str) -> None:
+        self._startup[f"until_{phase.replace('-', '_')}"] = time.time() - self._started_at
+        self._state.enter(phase)
+
+    def _check_facts(self, dataset: Any) -> None:
+        """Hold the driver's catalogue against the workload, so that neither drifts from the other unseen."""
+        for name, planned, found in (
+            ("training samples", self._spec.train_samples, len(dataset)),
+            (
+                "training samples (as the workload says)",
+                self._spec.train_samples,
+                self._workload.TRAIN_SAMPLES,
+            ),
+            ("validation samples", self._spec.validation_samples, self._workload.VALIDATION_SAMPLES),
+            ("parameters (as the workload says)", self._spec.parameters, self._workload.PARAMETERS),
+        ):
+            if planned != found:
+                raise settings.NotInForce(
+                    f"{self._spec.workload}: the catalogue says {planned} {name}, found {found}"
+                )
+
+    def _make_loader(self, dataset: Any) -> DataLoader[Any]:
+        spec, identity = self._spec, self._identity
+        if spec.loader != "native":
+            raise settings.NotInForce(f"loader {spec.loader!r} is not one that this worker knows: native")
+        shortened = shorten(dataset, spec.epoch_samples)
+        return native_loader(
+            Indexed(shortened) if spec.plan == "audit" else shortened,
+            LoaderPlan(
+                batch_size=spec.batch_size * spec.devices_per_rank,
+                workers=spec.workers * spec.devices_per_rank,
+                rank=identity.rank,
+                world_size=identity.world_size,
+                distributed=spec.strategy == "ddp",
+                pin_memory=identity.is_cuda,
+                seed=spec.seed,
+            ),
+        )
+
+    def _make_meter(self, loader: DataLoader[Any]) -> Meter:
+        spec, identity = self._spec, self._identity
+        clock = self._clock()
+        queue = PREFETCH_ROUNDS * loader.num_workers * (loader.prefetch_factor or 0)
+        if spec.mode == "synthetic":
+            queue = 0
+        if queue >= len(loader):
+            raise RuntimeError(
+                f"{loader.num_workers} loader workers need {queue} steps of every epoch to fill their queue, and an "
+                f"epoch has {len(loader)}: no step of it would be timed; take fewer workers or longer epochs"
+            )
+        meter = Meter(
+            clock,
+            warmup_steps=max(spec.warmup_steps, queue),
+            rewarm_steps=queue,
+            timed_steps=spec.timed_steps,
+            min_seconds=spec.min_seconds,
+            stop_when_timed=spec.plan == "window",
+            agree=lambda steps: strategies.largest(steps, identity.device),
+            align=strategies.wait_for_all,
+        )
+        meter.on_window = self._note_window
+        return meter
+
+    def _clock(self) -> Clock:
+        on_gpu = self._identity.is_cuda and self._spec.mode != "io"
+        return CudaClock(self._identity.devices) if on_gpu else HostClock()
+
+    def _epoch_function(
+        self,
+        model: torch.nn.Module,
+        feed: Watched,
+        optimizer: torch.optim.Optimizer,
+        meter: Meter,
+        indices: list[list[int]],
+    ) -> Callable[[int], bool]:
+        """Return what trains (or drains) one epoch, given its number, and says whether it was whole."""
+        spec, device, loss_function = self._spec, self._identity.device, self._workload.loss_function
+        if spec.plan == "audit":
+
+            def audit(epoch: int) -> bool:
+                indices.append([])
+                return drain_indexed(feed, meter, indices[-1], spec.later_epoch_batches if epoch else None)
+
+            return audit
+        if spec.mode == "io":
+            return lambda epoch: drain(feed, meter)
+        if spec.phases:
+            timer = self._phases = PhaseTimer(self._clock())
+            return lambda epoch: train_in_phases(model, device, feed, loss_function, optimizer, meter, timer)
+        if spec.line_profile:
+            return self._profiled(
+                lambda f: lambda epoch: f(model, device, feed, loss_function, optimizer, meter)
+            )
+        return lambda epoch: train(model, device, feed, loss_function, optimizer, meter)
+
+    def _profiled(self, bind: Callable[[Any], Callable[[int], bool]]) -> Callable[[int], bool]:
+        """Return the training of an epoch under line_profiler; its statistics are written after each epoch."""
+        try:
+            from line_profiler import LineProfiler
+        except ImportError as error:
+            raise settings.NotInForce(
+                "a line profile was asked for, but this stack has no line_profiler; "
+                "install it there or leave --line-profile out"
+            ) from error
+        profiler = LineProfiler()
+        one_epoch = bind(profiler(train))
+        self._line_profile = LINE_PROFILE.format(rank=self._identity.rank)
+        path = os.path.join(self._spec.out_dir, self._line_profile)
+
+        def profiled(epoch: int) -> bool:
+            whole = one_epoch(epoch)
+            profiler.dump_stats(path)
+            return whole
+
+        return profiled
+
+    def _train(
+        self,
+        one_epoch: Callable[[int], bool],
+        loader: DataLoader[Any],
+        model: torch.nn.Module,
+        scheduler: Any,
+        meter: Meter,
+    ) -> None:
+        """Run epochs until the plan is fulfilled. Only the time of the epochs themselves is taken."""
+        spec = self._spec
+        epoch = 0
+        while epoch < spec.epochs or (spec.plan == "window" and not meter.finished):
+            set_epoch(loader, epoch)
+            strategies.wait_for_all()
+            meter.start_epoch()
+            whole = one_epoch(epoch)
+            seconds, batches, samples, first_batch = meter.end_epoch()
+            if spec.mode != "io" and whole:
+                scheduler.step()
+            validation = self._validate(model) if spec.plan == "epochs" else {}
+            self._epochs.append(
+                EpochRecord(epoch, seconds, batches, samples, whole, first_batch, **validation)  # type: ignore[arg-type]
+            )
+            epoch += 1
+
+    def _validate(self, model: torch.nn.Module) -> dict[str, Optional[float]]:
+        """Validate on rank 0, as the tutorials do; the other ranks wait."""
+        spec = self._spec
+        validation: dict[str, Optional[float]] = {}
+        if self._identity.rank == 0:
+            dataset, _ = self._workload.validation_set(spec.data_root, spec.cache_dir)
+            subset = shorten(dataset, spec.validate_samples)
+            loader: DataLoader[Any] = DataLoader(
+                subset, batch_size=self._workload.VALIDATION_BATCH_SIZE, num_workers=spec.workers
+            )
+            before = time.perf_counter()
+            loss, accuracy = self._workload.validate(strategies.unwrap(model), self._identity.device, loader)
+            validation = {
+                "validation_loss": loss if math.isfinite(loss) else None,
+                "validation_accuracy": accuracy,
+                "validation_seconds": time.perf_counter() - before,
+                "validation_samples": len(loader.dataset),  # type: ignore[arg-type]
+            }
+        strategies.wait_for_all()
+        return validation
+
+    def _note_window(self, opens: bool) -> None:
+        """Read the allocator's retries at the window's edges; the reading is on the host and waits for nothing."""
+        now = self._per_device(lambda d: int(torch.cuda.memory_stats(d).get("num_alloc_retries", 0)))
+        if opens:
+            self._retries_at_opening = now
+            return
+        for device, retries in now.items():
+            self._retries[device] = self._retries.get(device, 0) + retries - self._retries_at_opening[device]
+
+    def _per_device(self, reading: Callable[[torch.device], int]) -> dict[str, int]:
+        if not self._identity.is_cuda:
+            return {}
+        return {str(device): int(reading(device)) for device in self._identity.devices}
+
+    def _with_audits(self, indices: list[list[int]]) -> list[EpochRecord]:
+        if not indices:
+            return self._epochs
+        size = self._spec.epoch_samples or self._spec.train_samples
+        prefix = min(len(delivered) for delivered in indices)
+        return [
+            EpochRecord(**{**vars(epoch), **audit_facts(delivered, size, prefix)})
+            for epoch, delivered in zip(self._epochs, indices)
+        ]
+
+
+def _loss_tenths(losses: list[torch.Tensor]) -> tuple[Optional[float], Optional[float], Optional[bool]]:
+    """Return the means of the first and the last tenth of all losses, and whether all are finite."""
+    if not losses:
+        return None, None, None
+    values = torch.stack(losses).double().cpu()
+    tenth = max(1, len(values) // 10)
+    if not bool(torch.isfinite(values).all()):
+        return None, None, False
+    return float(values[:tenth].mean()), float(values[-tenth:].mean()), True
+
+
+def _digest(model: torch.nn.Module) -> str:
+    """Return a digest of all parameters, bit for bit: DDP keeps them equal on all ranks."""
+    digest = hashlib.sha256()
+    for name, parameter in sorted(model.named_parameters()):
+        digest.update(name.encode())
+        digest.update(parameter.detach().cpu().contiguous().view(torch.uint8).numpy().tobytes())
+    return digest.hexdigest()[:32]
+
+
+def _usage() -> dict[str, Any]:
+    """Return CPU seconds and peak memory of this rank and of its ended children, the loader's workers."""
+    own = resource.getrusage(resource.RUSAGE_SELF)
+    children = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return {
+        "cpu_seconds": own.ru_utime + own.ru_stime,
+        "children_cpu_seconds": children.ru_utime + children.ru_stime,
+        "max_rss_bytes": own.ru_maxrss * 1024,
+        "children_max_rss_bytes": children.ru_maxrss * 1024,
+    }

@@ -1,0 +1,174 @@
+"""Settings: put in force, then read back from the objects and from behaviour, never from the request."""
+
+from __future__ import annotations
+
+from typing import Any, Optional
+
+import torch
+import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel
+
+from perf.contract import LaunchSpec
+from perf.training.strategies import unwrap
+
+TF32_ERROR = 1e-5
+"""Relative error of a 256x256 float32 product above which its inputs were rounded: TF32's 10-bit mantissa gives
+3e-4, float32 3e-7."""
+
+WRAPPERS = {"single": None, "dp": "DataParallel", "ddp": "DistributedDataParallel"}
+
+
+class NotInForce(RuntimeError):
+    """A setting was asked for and is not in force."""
+
+
+def apply_threads(threads: int) -> None:
+    """Set torch's threads on this rank. torchrun sets OMP_NUM_THREADS for two ranks and not for one."""
+    torch.set_num_threads(threads)
+
+
+def apply_precision(precision: str) -> None:
+    """Put a precision in force.
+
+    ``default`` leaves torch's own settings alone, so that a changed default of a new stack is seen. ``fp32`` is
+    float32 throughout, TF32 off.
+    """
+    if precision == "default":
+        return
+    if precision != "fp32":
+        raise NotInForce(f"precision {precision!r} is not one that this worker knows: default, fp32")
+    matmul, conv = torch.backends.cuda.matmul, getattr(torch.backends.cudnn, "conv", None)
+    if hasattr(matmul, "fp32_precision") and hasattr(conv, "fp32_precision"):
+        # torch 2.9 and later; reading the older switches after this raises an error there.
+        matmul.fp32_precision = "ieee"
+        conv.fp32_precision = "ieee"
+    else:
+        matmul.allow_tf32 = False
+        torch.backends.cudnn.allow_tf32 = False
+
+
+def product_errors(device: torch.device) -> dict[str, float]:
+    """Return the relative errors of a matrix product and of a convolution in float32, against float64.
+
+    An environment variable such as NVIDIA_TF32_OVERRIDE overrides torch's switches unseen; the error shows it.
+    """
+    generator = torch.Generator().manual_seed(0)
+    a, b = (torch.randn(256, 256, generator=generator).to(device) for _ in range(2))
+    image = torch.randn(4, 16, 24, 24, generator=generator).to(device)
+    weight = torch.randn(32, 16, 3, 3, generator=generator).to(device)
+    convolve = torch.nn.functional.conv2d
+    return {
+        "matmul": _relative(a @ b, a.double() @ b.double()),
+        "convolution": _relative(convolve(image, weight), convolve(image.double(), weight.double())),
+    }
+
+
+def _relative(got: torch.Tensor, exact: torch.Tensor) -> float:
+    return float((got.double() - exact).norm() / exact.norm())
+
+
+class ActivationWatch:
+    """Notes the dtype of the first layer's output at the first forward pass, then takes itself away."""
+
+    def __init__(self, model: torch.nn.Module) -> None:
+        self.dtype: Optional[str] = None
+        leaf = next(m for m in unwrap(model).modules() if not list(m.children()))
+        self._handle = leaf.register_forward_hook(self._note)
+
+    def _note(self, module: torch.nn.Module, inputs: Any, output: torch.Tensor) -> None:
+        self.dtype = str(output.dtype).replace("torch.", "")
+        self._handle.remove()
+
+
+def read_back(
+    model: torch.nn.Module,
+    optimizer: torch.optim.Optimizer,
+    activations: Optional[str],
+    errors: dict[str, float],
+) -> dict[str, Any]:
+    """Return the settings that are in force on this rank."""
+    inner = unwrap(model)
+    parameter = next(inner.parameters())
+    group = optimizer.param_groups[0]
+    effective: dict[str, Any] = {
+        "strategy": type(model).__name__ if model is not inner else None,
+        "device": str(parameter.device),
+        "parameter_dtype": str(parameter.dtype).replace("torch.", ""),
+        "activation_dtype": activations,
+        "compiled": hasattr(inner, "_orig_mod"),
+        "optimizer": type(optimizer).__name__,
+        "optimizer_flags": {
+            key: group[key] for key in ("lr", "fused", "foreach", "capturable") if key in group
+        },
+        "world_size": dist.get_world_size() if dist.is_initialized() else 1,
+        "backend": dist.get_backend() if dist.is_initialized() else "none",
+        "product_error": errors,
+        "tf32": {name: error > TF32_ERROR for name, error in errors.items()},
+        "cudnn_benchmark": torch.backends.cudnn.benchmark,
+        "deterministic": torch.are_deterministic_algorithms_enabled(),
+    }
+    if isinstance(model, DistributedDataParallel):
+        effective["ddp"] = _ddp_facts(model)
+    return effective
+
+
+def _ddp_facts(model: DistributedDataParallel) -> dict[str, Any]:
+    """Return DDP's own account of itself; buckets are rebuilt after the first step, so ask after training."""
+    # torch has no public name for it; there since 1.8.
+    logged = model._get_ddp_logging_data()  # noqa: SLF001
+    sizes = str(logged.get("rebuilt_bucket_sizes") or logged.get("bucket_sizes") or "")
+    return {
+        "bucket_bytes": [int(size) for size in sizes.replace(",", " ").split()],
+        "bucket_cap_bytes": logged.get("bucket_cap_bytes"),
+        "gradient_as_bucket_view": model.gradient_as_bucket_view,
+        "static_graph": model.static_graph,
+        "broadcast_buffers": model.broadcast_buffers,
+        "find_unused_parameters": model.find_unused_parameters,
+    }
+
+
+def loader_settings(loader: Any) -> dict[str, Any]:
+    """Return the settings of a DataLoader, from the object."""
+    return {
+        "class": type(loader).__name__,
+        "batch_size": loader.batch_size,
+        "workers": loader.num_workers,
+        "pin_memory": loader.pin_memory,
+        "prefetch_factor": loader.prefetch_factor,
+        "persistent_workers": loader.persistent_workers,
+        "sampler": type(loader.sampler).__name__,
+        "start_method": torch.multiprocessing.get_start_method(),
+    }
+
+
+def not_in_force(spec: LaunchSpec, effective: dict[str, Any]) -> list[str]:
+    """Return one sentence for each setting that the spec asks for and that is not in force."""
+    wanted = {
+        "strategy": WRAPPERS[spec.strategy],
+        "world_size": spec.world_size,
+        "backend": spec.backend,
+        "threads": spec.threads,
+        "loader.batch_size": spec.batch_size * spec.devices_per_rank,
+        "loader.workers": spec.workers * spec.devices_per_rank,
+    }
+    found = {name: _dig(effective, name) for name in wanted}
+    problems = [f"{n} should be {wanted[n]}, is {found[n]}" for n in wanted if wanted[n] != found[n]]
+    if not str(effective["device"]).startswith(spec.device):
+        problems.append(f"parameters should be on {spec.device}, are on {effective['device']}")
+    if spec.precision == "fp32" and spec.mode != "io":
+        problems += [
+            f"fp32 was asked for, but a float32 {name} has the relative error {effective['product_error'][name]:.1e} "
+            f"of TF32; look for NVIDIA_TF32_OVERRIDE and TORCH_ALLOW_TF32_CUBLAS_OVERRIDE in the environment"
+            for name, rounded in effective["tf32"].items()
+            if rounded
+        ]
+        if effective["activation_dtype"] != "float32":
+            problems.append(f"activations should be float32, are {effective['activation_dtype']}")
+    return problems
+
+
+def _dig(effective: dict[str, Any], path: str) -> Any:
+    value: Any = effective
+    for key in path.split("."):
+        value = value[key]
+    return value

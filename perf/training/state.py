@@ -1,0 +1,43 @@
+"""What a rank is doing, for whoever has to say why it hung: a phase file and a dump of every thread's stack."""
+
+from __future__ import annotations
+
+import faulthandler
+import json
+import os
+import time
+from typing import IO, Optional
+
+from perf import contract
+
+DUMP_BEFORE_LIMIT = 0.9
+"""Stacks are dumped when this share of the time limit has passed: before the driver sends its first signal."""
+
+
+class State:
+    """Writes ``state-<rank>.json`` whenever the rank enters another phase. Never called inside a timed window."""
+
+    def __init__(self, out_dir: str, rank: int) -> None:
+        self._path = os.path.join(out_dir, contract.STATE_FILE.format(rank=rank))
+        self._stack_path = os.path.join(out_dir, contract.STACK_FILE.format(rank=rank))
+        self._stack: Optional[IO[str]] = None
+
+    def enter(self, phase: str) -> None:
+        """Note that the rank enters `phase`."""
+        contract.write_whole(
+            self._path, json.dumps({"phase": phase, "time": time.time(), "pid": os.getpid()})
+        )
+
+    def watch(self, time_limit_seconds: float) -> None:
+        """Arm the dump of all threads' stacks; it needs no interpreter lock, so a hang in native code is seen too."""
+        self._stack = open(self._stack_path, "w", encoding="utf-8")  # noqa: SIM115 - faulthandler keeps it
+        faulthandler.enable(self._stack)
+        faulthandler.dump_traceback_later(DUMP_BEFORE_LIMIT * time_limit_seconds, file=self._stack)
+
+    def done(self) -> None:
+        """Disarm the dump."""
+        faulthandler.cancel_dump_traceback_later()
+        faulthandler.disable()
+        if self._stack is not None:
+            self._stack.close()
+        self.enter("done")

@@ -1,0 +1,102 @@
+"""``python -m perf.training.worker SPEC.json``: one rank of one launch.
+
+Run alone it is rank 0 of 1; under torchrun it is the rank that torchrun's variables name. It trains what the spec
+says, measures it, and leaves one rank record in the spec's folder. Exit status 0: the record is written. 2: the spec
+can't be used. 3: a setting was asked for and is not in force. 1: anything else, with a traceback in the log.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from pathlib import Path
+
+_STARTED = time.perf_counter()
+
+import torch  # noqa: E402 - the time that the imports take is measured
+import torchvision  # noqa: E402, F401 - part of the stack's start-up, whichever workload follows
+
+from models.interface import Workload, load_workload  # noqa: E402
+from perf import contract  # noqa: E402
+from perf.training.identity import identify, seconds_since_process_start  # noqa: E402
+from perf.training.session import Session  # noqa: E402
+from perf.training.settings import NotInForce, apply_precision, apply_threads  # noqa: E402
+from perf.training.state import State  # noqa: E402
+from perf.training.strategies import join, leave  # noqa: E402
+
+_IMPORTED = time.perf_counter()
+
+BAD_SPEC = 2
+NOT_IN_FORCE = 3
+
+KNOWN_WORDS = {
+    "strategy": ("single", "dp", "ddp"),
+    "device": ("cpu", "cuda"),
+    "mode": ("full", "synthetic", "io"),
+    "plan": ("window", "epochs", "audit"),
+}
+"""What this worker can do. Precision and loader are settings: asking for an unknown one ends with status 3."""
+
+
+def main(arguments: list[str]) -> int:
+    """Run one rank and return its exit status."""
+    if len(arguments) != 1:
+        print("usage: python -m perf.training.worker SPEC.json", file=sys.stderr)
+        return BAD_SPEC
+    path = Path(arguments[0])
+    try:
+        spec = contract.decode(contract.LaunchSpec, path.read_bytes(), str(path))
+        check_words(spec, str(path))
+        workload = load_workload(spec.workload)
+    except (OSError, ValueError) as error:
+        print(f"stackproof worker: the launch spec can't be used: {error}", file=sys.stderr)
+        return BAD_SPEC
+    state = State(spec.out_dir, int(os.environ.get("RANK", "0")))
+    state.enter("setup")
+    state.watch(spec.time_limit_seconds)
+    try:
+        run(spec, workload, state)
+    except NotInForce as error:
+        print(f"stackproof worker: a setting was asked for and is not in force: {error}", file=sys.stderr)
+        return NOT_IN_FORCE
+    state.done()
+    return 0
+
+
+def check_words(spec: contract.LaunchSpec, where: str) -> None:
+    """Raise ContractError where the spec has a word that would silently be taken for another."""
+    for key, known in KNOWN_WORDS.items():
+        found = getattr(spec, key)
+        if found not in known:
+            raise contract.ContractError(
+                f"{where}: $.{key} must be one of {', '.join(known)}, found {found!r:.80}"
+            )
+
+
+def run(spec: contract.LaunchSpec, workload: Workload, state: State) -> None:
+    """Train as the spec says and write the rank record."""
+    startup = {"imports": _IMPORTED - _STARTED}
+    since_start = seconds_since_process_start()
+    if since_start is not None:
+        startup["interpreter"] = max(0.0, since_start - (time.perf_counter() - _STARTED))
+    apply_threads(spec.threads)
+    apply_precision(spec.precision)
+    identity = identify(spec.device, spec.devices_per_rank, os.environ)
+    if identity.world_size != spec.world_size:
+        raise NotInForce(f"the spec asks for {spec.world_size} ranks, torchrun started {identity.world_size}")
+    torch.manual_seed(spec.seed)
+    before = time.perf_counter()
+    if spec.strategy == "ddp":
+        join(spec.backend, identity, spec.time_limit_seconds)
+    startup["process_group"] = time.perf_counter() - before
+    session = Session(spec, identity, workload, state, startup)
+    record = session.run()
+    state.enter("record")
+    path = os.path.join(spec.out_dir, contract.RANK_FILE.format(rank=identity.rank))
+    contract.write_whole(path, contract.encode(record))
+    leave()
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

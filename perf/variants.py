@@ -1,0 +1,245 @@
+"""Variants of training: what is trained and how, with ids that read aloud and can be read back.
+
+``mnist_cnn-ddp-2gpu-nccl-fp32-native8`` is the workload `mnist_cnn`, DistributedDataParallel on 2 GPUs over NCCL, in
+float32, with torch's own loader and 8 workers a GPU. Without a number the count of workers is this machine's default.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+STRATEGIES = ("single", "dp", "ddp")
+DEVICES = {"cpu": "cpu", "gpu": "cuda"}
+BACKENDS = ("gloo", "nccl")
+PRECISIONS = ("default", "fp32")
+LOADERS = ("native",)
+MODES = ("full", "synthetic", "io")
+
+MOST_DEFAULT_WORKERS = 8
+"""The tutorials stop at 8 loader workers a GPU; more is asked for explicitly."""
+
+PREFETCH = 2
+"""Batches that each of torch's loader workers keeps ready (the DataLoader's default)."""
+
+
+@dataclass(frozen=True)
+class Workload:
+    """What the driver must know of a workload without importing it. The worker holds its own figures against these.
+
+    Parameters
+    ----------
+    parameters
+        Trainable parameters of the network.
+    batch_size
+        Samples a step on each device.
+    train_samples, validation_samples
+        Samples in one epoch of training and in one validation.
+    sample_bytes
+        Bytes of one sample as the loader hands it over, for the size of /dev/shm.
+    """
+
+    name: str
+    parameters: int
+    batch_size: int
+    train_samples: int
+    validation_samples: int
+    sample_bytes: int
+
+
+WORKLOADS = {
+    w.name: w
+    for w in (
+        # 28x28 float32 and a label of 8 bytes.
+        Workload("mnist_cnn", 1_199_882, 64, 60_000, 10_000, 28 * 28 * 4 + 8),
+    )
+}
+
+
+class VariantError(ValueError):
+    """An id or a combination that names no variant."""
+
+
+@dataclass(frozen=True)
+class Variant:
+    """One way to train one workload.
+
+    Parameters
+    ----------
+    count
+        GPUs a node; on the CPU processes a node.
+    workers, threads, batch
+        A device's loader workers, a rank's threads, a device's samples a step; None for the default.
+    """
+
+    workload: str
+    strategy: str
+    device: str
+    count: int
+    backend: str = "none"
+    precision: str = "fp32"
+    loader: str = "native"
+    workers: int | None = None
+    threads: int | None = None
+    batch: int | None = None
+    mode: str = "full"
+    nodes: int = 1
+
+    def __post_init__(self) -> None:
+        """Refuse what cannot be run as it is named."""
+        for name, value, known in (
+            ("workload", self.workload, tuple(WORKLOADS)),
+            ("strategy", self.strategy, STRATEGIES),
+            ("device", self.device, tuple(DEVICES.values())),
+            ("precision", self.precision, PRECISIONS),
+            ("loader", self.loader, LOADERS),
+            ("mode", self.mode, MODES),
+            ("backend", self.backend, BACKENDS if self.strategy == "ddp" else ("none",)),
+        ):
+            if value not in known:
+                raise VariantError(
+                    f"{name} {value!r} is not one of {', '.join(known)} (strategy {self.strategy})"
+                )
+        if self.count < 1 or self.nodes < 1 or (self.strategy == "single" and self.count * self.nodes != 1):
+            raise VariantError(
+                f"{self.strategy} on {self.nodes} nodes with {self.count} devices each is not possible"
+            )
+        if self.strategy == "dp" and (self.device != "cuda" or self.nodes != 1):
+            raise VariantError("DataParallel is for the GPUs of one node")
+        if self.backend == "nccl" and self.device != "cuda":
+            raise VariantError("NCCL is for GPUs")
+        numbers = ((self.workers, 0), (self.threads, 1), (self.batch, 1))
+        if any(number is not None and number < least for number, least in numbers):
+            raise VariantError("workers must be at least 0, threads and batch at least 1")
+
+    @property
+    def ranks_per_node(self) -> int:
+        """Processes that train on one node."""
+        return self.count if self.strategy == "ddp" else 1
+
+    @property
+    def gpus(self) -> int:
+        """GPUs that it needs on one node."""
+        return self.count if self.device == "cuda" else 0
+
+    @property
+    def devices_per_node(self) -> int:
+        """Devices that are fed on one node: GPUs, or processes on the CPU."""
+        return self.count
+
+    @property
+    def batch_size(self) -> int:
+        """Samples a step on each device."""
+        return self.batch or WORKLOADS[self.workload].batch_size
+
+    @property
+    def id(self) -> str:
+        """The variant's id."""
+        unit = "gpu" if self.device == "cuda" else "cpu"
+        parts = [self.workload, self.strategy, f"{self.count}{unit}"]
+        if self.nodes > 1:
+            parts.append(f"{self.nodes}node")
+        if self.backend != "none":
+            parts.append(self.backend)
+        parts.append(self.precision)
+        parts.append(self.loader + ("" if self.workers is None else str(self.workers)))
+        if self.batch is not None:
+            parts.append(f"b{self.batch}")
+        if self.threads is not None:
+            parts.append(f"t{self.threads}")
+        if self.mode != "full":
+            parts.append(self.mode)
+        return "-".join(parts)
+
+    @classmethod
+    def parse(cls, text: str) -> Variant:
+        """Read an id back.
+
+        Raises
+        ------
+        VariantError
+            If the id names no variant, or names one in other words than its own id, such as ``02gpu`` or ``1node``;
+            the message holds the form that was expected.
+        """
+        match = _ID.fullmatch(text)
+        if match is None:
+            raise VariantError(
+                f"{text!r} is no variant id; expected WORKLOAD-STRATEGY-<N>gpu|cpu[-<N>node][-BACKEND]-PRECISION"
+                f"-LOADER[<workers>][-b<batch>][-t<threads>][-MODE], such as mnist_cnn-ddp-2gpu-nccl-fp32-native8"
+            )
+        found = match.groupdict()
+        variant = cls(
+            workload=found["workload"],
+            strategy=found["strategy"],
+            device=DEVICES[found["unit"]],
+            count=int(found["count"]),
+            backend=found["backend"] or "none",
+            precision=found["precision"],
+            loader=found["loader"],
+            workers=_number(found["workers"]),
+            threads=_number(found["threads"]),
+            batch=_number(found["batch"]),
+            mode=found["mode"] or "full",
+            nodes=1 if found["nodes"] is None else int(found["nodes"]),
+        )
+        if variant.id != text:
+            # One variant under two names would be measured, and referred to, twice.
+            raise VariantError(f"{text!r} is written {variant.id!r}")
+        return variant
+
+
+def _number(text: str | None) -> int | None:
+    return None if text is None else int(text)
+
+
+def _any_of(words: tuple[str, ...]) -> str:
+    return "|".join(re.escape(word) for word in words)
+
+
+_ID = re.compile(
+    rf"(?P<workload>[a-z][a-z0-9_]*)-(?P<strategy>{_any_of(STRATEGIES)})-(?P<count>[0-9]{{1,6}})(?P<unit>gpu|cpu)"
+    rf"(-(?P<nodes>[0-9]{{1,6}})node)?(-(?P<backend>{_any_of(BACKENDS)}))?-(?P<precision>{_any_of(PRECISIONS)})"
+    rf"-(?P<loader>{_any_of(LOADERS)})(?P<workers>[0-9]{{1,6}})?(-b(?P<batch>[0-9]{{1,6}}))?(-t(?P<threads>[0-9]{{1,6}}))?"
+    rf"(-(?P<mode>{_any_of(MODES)}))?",
+    re.ASCII,
+)
+
+
+@dataclass(frozen=True)
+class Share:
+    """What a variant is given of a node: `workers` a device, `threads` a rank, `cores` a rank."""
+
+    workers: int
+    threads: int
+    cores: int
+    oversubscribed: bool
+
+
+def share_of_cores(
+    variant: Variant, cores: int, *, devices: int | None = None, one_thread: bool = False
+) -> Share:
+    """Divide the cores allowed on a node among a variant's threads and loader workers.
+
+    Every device gets an equal part; half of it, at most 8, are loader workers and the rest threads, so that together
+    they never exceed the cores. Where the variant names a number, that number is taken, and the share is
+    `oversubscribed` if the sum exceeds the cores.
+
+    Parameters
+    ----------
+    variant
+        The variant.
+    cores
+        Cores allowed to this process on the node.
+    devices
+        Devices to divide by: a group's largest member, so that its members are fed alike. Default: the variant's own.
+    one_thread
+        Whether a rank has one thread whatever its part is (profile ``smoke``).
+    """
+    part = max(1, cores // max(devices or 0, variant.devices_per_node))
+    workers = min(MOST_DEFAULT_WORKERS, part // 2) if variant.workers is None else variant.workers
+    devices_per_rank = variant.devices_per_node // variant.ranks_per_node
+    threads = 1 if one_thread else max(1, part - workers)
+    if variant.threads is not None:
+        threads = variant.threads
+    used = threads * variant.ranks_per_node + workers * variant.devices_per_node
+    return Share(workers, threads, part * devices_per_rank, used > cores)

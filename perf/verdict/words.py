@@ -1,0 +1,25 @@
+"""How numbers are written in the sentences of a judgement."""
+
+from __future__ import annotations
+
+import math
+
+__all__ = ["change", "percent", "points"]
+
+
+def percent(fraction: float) -> str:
+    """Write a fraction as a percentage: 0.0312 becomes '3.1 %'; two digits after the point below 1 %."""
+    if not math.isfinite(fraction):
+        return "an unknown share" if math.isnan(fraction) else "more than can be said"
+    value = 100.0 * fraction
+    return f"{value:.1f} %" if abs(value) >= 0.995 else f"{value:.2f} %"
+
+
+def points(share: float) -> str:
+    """Write a difference of shares in points: 0.01 becomes '1.0 points'."""
+    return percent(share).replace(" %", " points")
+
+
+def change(log_ratio: float) -> float:
+    """Turn a difference of logarithms into a relative change: log(1.02) becomes 0.02."""
+    return math.expm1(log_ratio)

@@ -1,0 +1,64 @@
+"""What a workload must offer, and how the worker finds one."""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from pathlib import Path
+
+import pytest
+
+from models import interface, mnist_cnn
+from models.interface import Workload, load_workload
+
+# Held by mypy: the module has every name of the interface, with fitting types.
+workload: Workload = mnist_cnn
+
+
+def test_a_workload_is_found_by_its_name() -> None:
+    """The name of a module in models/ gives that module."""
+    assert mnist_cnn is load_workload("mnist_cnn")
+
+
+@pytest.mark.parametrize("name", ["os.path", "../perf", "mnist_cnn;", "", "__init__", "Mnist"])
+def test_hostile_names_are_refused_before_an_import(name: str) -> None:
+    """A name that is no plain module name is never imported."""
+    with pytest.raises(ValueError, match="is no module name"):
+        load_workload(name)
+
+
+def test_an_unknown_workload_is_named() -> None:
+    """A misspelt name says which file was expected."""
+    with pytest.raises(ValueError, match=r"no workload 'mnist_cmn': models/mnist_cmn\.py doesn't exist"):
+        load_workload("mnist_cmn")
+
+
+def test_a_module_that_is_no_workload_says_what_it_lacks() -> None:
+    """Other modules of the package are refused with the missing names."""
+    with pytest.raises(ValueError, match=r"models/idx\.py is no workload: it lacks PARAMETERS, .*, validate"):
+        load_workload("idx")
+
+
+def test_a_missing_import_inside_a_workload_is_not_hidden(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """If a workload's own import fails, the error names that module, not the workload."""
+    (tmp_path / "broken.py").write_text("import not_installed_anywhere\n")
+    monkeypatch.setattr(sys.modules["models"], "__path__", [str(tmp_path)])
+    with pytest.raises(ModuleNotFoundError, match="not_installed_anywhere"):
+        load_workload("broken")
+
+
+def test_the_required_names_are_those_of_the_protocol() -> None:
+    """The run-time check knows all constants and functions that the interface documents."""
+    assert {
+        *("PARAMETERS", "BATCH_SIZE", "VALIDATION_BATCH_SIZE", "TRAIN_SAMPLES", "VALIDATION_SAMPLES"),
+        *("build_model", "loss_function", "make_optimizer", "make_scheduler"),
+        *("train_set", "validation_set", "validate"),
+    } == set(interface._members())
+
+
+def test_the_data_functions_take_the_same_arguments_by_name() -> None:
+    """`data_root` and `cache_dir` can be passed by name to every workload."""
+    for name in ("train_set", "validation_set"):
+        assert ["data_root", "cache_dir"] == list(inspect.signature(getattr(mnist_cnn, name)).parameters)

@@ -1,0 +1,161 @@
+"""A pytest plugin (``-p fake_stack``) that takes the place of the stack: launches return records at once.
+
+What it pretends to be comes from the environment variable FAKE_STACK, a JSON object: `gpus`, `cores`, `steps` (part of
+a member's id -> seconds a step), `fail` (part of a member's id -> message), `invalid` (likewise -> reason), `changes`
+(part of a member's id -> fields of the record). Everything else in the suite is real.
+"""
+
+from __future__ import annotations
+
+import base64
+import dataclasses
+import hashlib
+import json
+import os
+import random
+import zlib
+from typing import Any
+
+from perf import contract
+from perf.launch.failure import LaunchFailed
+from perf.launch.preflight import NodeFacts
+from perf.launch.stack import Stack
+from perf.suite import session
+from perf.suite.plan import batches_an_epoch
+
+SETTINGS: dict[str, Any] = json.loads(os.environ.get("FAKE_STACK", "{}"))
+NOISE = 0.002
+"""Standard deviation of the logarithm of a launch's step: quiet enough for 5 launches to decide."""
+
+
+def _for(member: str, table: str, default: Any) -> Any:
+    found = [value for part, value in SETTINGS.get(table, {}).items() if part in member]
+    return found[-1] if found else default
+
+
+def member_of(spec: contract.LaunchSpec) -> str:
+    """Return the id of the member that a spec launches."""
+    return spec.variant + ("" if spec.plan == "window" else f"+{spec.plan}")
+
+
+def epochs_of(spec: contract.LaunchSpec, rank: int, seconds: float) -> list[contract.EpochRecord]:
+    """Return what a healthy rank delivers in its epochs."""
+    samples = spec.epoch_samples or spec.train_samples
+    mine = list(range(rank, samples, spec.world_size))
+    epochs = []
+    for index in range(max(1, spec.epochs)):
+        whole = spec.plan != "window" and not (index and spec.later_epoch_batches)
+        batches = batches_an_epoch(samples, spec.world_size, spec.batch_size) if whole else 64
+        facts: dict[str, Any] = {}
+        if spec.plan == "audit":
+            bits = bytearray(-(-samples // 8))
+            for sample in mine if whole else mine[: batches * spec.batch_size]:
+                bits[sample // 8] |= 1 << sample % 8
+            order = hashlib.sha256(f"{rank} {index}".encode()).hexdigest()
+            facts = {
+                "distinct": len(mine),
+                "order": order,
+                "seen": base64.b64encode(zlib.compress(bytes(bits))).decode(),
+            }
+        if spec.plan == "epochs":
+            facts = {
+                "validation_loss": 0.5,
+                "validation_accuracy": 0.8,
+                "validation_seconds": 1.0,
+                "validation_samples": 1000,
+            }
+        took = seconds * batches * (1.2 if index == 0 else 1.0)
+        count = len(mine) if whole else batches * spec.batch_size
+        epochs.append(contract.EpochRecord(index, took, batches, count, whole, 0.1, **facts))
+    return epochs
+
+
+def launch(spec: contract.LaunchSpec, stack: Stack, **ignored: Any) -> contract.LaunchRecord:
+    """Return a record as a healthy launch would give it, but for what the settings say."""
+    member = member_of(spec)
+    message = _for(member, "fail", None)
+    if message:
+        raise LaunchFailed(message)
+    noise = random.Random(f"{member} {spec.round} {spec.escalation}").gauss(0.0, NOISE)
+    seconds = float(_for(member, "steps", 0.01)) * (1.0 + noise)
+    ranks = spec.world_size
+    batch = spec.batch_size * spec.devices_per_rank
+    steps = [seconds] * spec.timed_steps
+    window = sum(steps)
+    invalid = _for(member, "invalid", None)
+    epochs = [epochs_of(spec, rank, seconds) for rank in range(ranks)]
+    io = spec.mode == "io"
+    record = contract.LaunchRecord(
+        **{
+            field.name: getattr(spec, field.name)
+            for field in dataclasses.fields(contract.LaunchRecord)
+            if hasattr(spec, field.name)
+        }
+        | dict(
+            started_at=0.0,
+            launch_seconds=3.0,
+            stack={"torch": "0.0"},
+            data={"kind": "generated"},
+            host=["fake"] * ranks,
+            device_names=["fake"],
+            gpu_uuids=[[f"GPU-{rank}"] if spec.gpus else [] for rank in range(ranks)],
+            step_seconds=[steps] * ranks,
+            median_step_seconds=seconds,
+            halves=[[seconds, seconds]] * ranks,
+            window_seconds=window,
+            window_seconds_per_rank=[window] * ranks,
+            samples=ranks * batch * len(steps),
+            samples_per_second=ranks * batch * len(steps) / window,
+            wait_seconds=[0.0] * ranks,
+            total_steps=[64] * ranks,
+            loss_first=None if io else 2.0,
+            loss_last=None if io else 1.0,
+            losses_finite=None if io else True,
+            first_step_seconds=0.2,
+            epoch_seconds=[max(rank[i].seconds for rank in epochs) for i in range(len(epochs[0]))],
+            epochs=epochs,
+            parameters_digests=[None if io else "same"] * ranks,
+            peak_memory_bytes=[{}] * ranks,
+            reserved_memory_bytes=[{}] * ranks,
+            allocator_retries=0,
+            effective=[
+                {
+                    "strategy": {"single": None, "dp": "DataParallel", "ddp": "DistributedDataParallel"}[
+                        spec.strategy
+                    ],
+                    "world_size": ranks,
+                    "backend": spec.backend,
+                    "tf32": {"matmul": False, "convolution": False},
+                    "activation_dtype": "float32",
+                }
+            ]
+            * ranks,
+            threads=[{"torch": spec.threads}] * ranks,
+            startup_seconds=[{}] * ranks,
+            telemetry={},
+            valid=invalid is None,
+            reasons=[] if invalid is None else [invalid],
+            phase_seconds=None,
+            line_profiles=[],
+        )
+    )
+    return dataclasses.replace(record, **_for(member, "changes", {}))
+
+
+def find_stack(option: str | None, *ignored: Any, **also: Any) -> Stack:
+    """Return a stack that has what the settings say."""
+    gpus = [{"index": i, "name": "fake", "uuid": f"GPU-{i}"} for i in range(SETTINGS.get("gpus", 0))]
+    facts = {
+        "python": "3.9.0",
+        "torch": "0.0",
+        "torchvision": "0.0",
+        "gpus": gpus,
+        "nccl": "2" if gpus else None,
+    }
+    return Stack("fake", "python3", facts)
+
+
+session.launch = launch
+session.find_stack = find_stack
+session.cores_allowed = lambda: SETTINGS.get("cores", 2)
+session.collect = lambda stack: NodeFacts(SETTINGS.get("cores", 2), tuple(stack.facts["gpus"]), 2**30, 4096, 1)

@@ -1,0 +1,94 @@
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from perf.catalogue import GROUPS
+from perf.profiles import PROFILES
+from perf.suite.plan import FIRST_SEED, Context, batches_an_epoch, build_spec, launches_planned, order_of_round
+
+
+@given(st.integers(1, 7), st.integers(0, 50))
+def test_a_round_launches_every_member_once(count, round_number):
+    """An order is a permutation, whatever the number of members and the round."""
+    members = list(range(count))
+
+    assert members == sorted(order_of_round(members, round_number))
+
+
+@pytest.mark.parametrize(("count", "cycle"), [(2, 2), (3, 6), (4, 8), (5, 10)])
+def test_over_a_cycle_every_member_stands_everywhere_equally_often(count, cycle):
+    """Drift within a round then hits all members alike."""
+    places = Counter(
+        (place, member) for r in range(cycle) for place, member in enumerate(order_of_round(range(count), r))
+    )
+
+    assert {cycle // count} == set(places.values())
+    assert count * count == len(places)
+
+
+def test_two_members_alternate():
+    """A pair is launched ABBA."""
+    assert ["AB", "BA", "AB", "BA"] == ["".join(order_of_round("AB", r)) for r in range(4)]
+
+
+@pytest.mark.parametrize(
+    ("samples", "ranks", "batch", "expected"),
+    [(60_000, 1, 64, 938), (60_000, 2, 64, 469), (50_000, 1, 64, 782), (50_000, 2, 64, 391), (50_000, 2, 128, 196)],
+)
+def test_the_sources_counts_of_steps(samples, ranks, batch, expected):
+    """938 steps for MNIST on one rank; the counts that the sources ask about for CIFAR-100."""
+    assert expected == batches_an_epoch(samples, ranks, batch)
+
+
+def context(profile="quick", cores=16):
+    return Context("run", PROFILES[profile], cores, "/cache", None)
+
+
+@pytest.mark.parametrize("name", sorted(GROUPS))
+def test_members_of_a_group_are_fed_alike(name):
+    """Workers and threads are equal for all members of a group, so that a ratio compares one thing only."""
+    group = GROUPS[name]
+    specs = [
+        build_spec(context(), m, launch="l", round_number=0, out_dir=Path("/out"))
+        for m in group.members
+        if m.variant.workers is None
+    ]
+
+    assert len({s.threads for s in specs}) <= 1
+    assert len({s.workers for s in specs}) <= 1
+
+
+def test_members_of_a_round_share_a_seed_and_rounds_differ():
+    """Both sides of a comparison train on the same batches; the next round on others."""
+    member = GROUPS["loader@mnist_cnn-cpu"].members[0]
+    seeds = [build_spec(context(), member, launch="l", round_number=r, out_dir=Path("/o")).seed for r in range(3)]
+
+    assert [FIRST_SEED, FIRST_SEED + 1, FIRST_SEED + 2] == seeds
+
+
+def test_smoke_judges_one_pair_and_looks_at_the_rest():
+    """In smoke one pair has 5 launches a side, every other group one."""
+    counts = {g.name: launches_planned(g, PROFILES["smoke"]) for g in GROUPS.values() if "cpu" in g.name}
+
+    assert ["loader@mnist_cnn-cpu"] == [name for name, count in counts.items() if count == 5]
+    assert {1, 5} == set(counts.values())
+
+
+def test_smoke_gives_every_rank_one_thread():
+    """One thread a rank: with two, a busy neighbour makes a step on two cores several times slower."""
+    for member in GROUPS["ddp@mnist_cnn-cpu"].members:
+        assert 1 == build_spec(context("smoke"), member, launch="l", round_number=0, out_dir=Path("/o")).threads
+
+
+def test_a_gpu_window_has_at_least_50_steps_and_2_seconds():
+    """Design: on a GPU a window has at least 50 steps and 2 s after at least 20 steps of warm-up."""
+    for profile in PROFILES.values():
+        sizes = profile.sizes_for("cuda", "window")
+        assert sizes.timed_steps >= 50
+        assert sizes.min_seconds >= 2.0
+        assert sizes.warmup_steps >= 20
