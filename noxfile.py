@@ -20,6 +20,7 @@ if sys.version_info < (3, 11):  # before anything that an older Python could stu
         )
     )
 
+import contextlib
 import hashlib
 import os
 import shlex
@@ -57,6 +58,86 @@ WORKER = ("models", "perf/training", "perf/contract.py", "perf/__init__.py")
 
 # Which Python `env` and `driver` have prepared, by session name. With --no-venv it is the one that runs nox.
 prepared: Dict[str, str] = {}
+
+
+# --- the buttons --------------------------------------------------------------------------------------------------
+
+
+@nox.session(default=False, venv_backend="none", requires=["env"])
+def smoke(session: nox.Session) -> None:
+    """Run the whole suite in small on the CPU, report included. No GPU, no cluster, some minutes."""
+    python = python_of(session, "env")
+    suite = [
+        python,
+        "-m",
+        "pytest",
+        *targets("perf", session.posargs),
+        "--profile",
+        "smoke",
+        "--stack",
+        python,
+    ]
+    finish(session, *suite, *session.posargs)
+
+
+@nox.session(default=False, venv_backend="none", requires=["driver"])
+def gpu_perf(session: nox.Session) -> None:
+    """Run the suite on GPUs. `-- --stack PYTHON` names what is under test (default: first python3 with torch)."""
+    # -E -s: a module's PYTHONPATH, or packages in the user's home, can't replace the driver's own.
+    isolated = [python_of(session, "driver"), "-E", "-s"]
+    suite = ["-m", "pytest", *targets("perf", session.posargs), "--profile", "quick", "--device", "cuda"]
+    nothing = "nothing was judged. Where there is no GPU, `nox -s smoke` runs the suite on the CPU"
+    finish(session, *isolated, *suite, *session.posargs, hints={12: nothing})
+
+
+@nox.session(default=False, venv_backend="none", requires=["driver"])
+def data(session: nox.Session) -> None:
+    """Stage real data, on a machine with network. `-- --help` says what and where."""
+    finish(session, python_of(session, "driver"), "-E", "-s", "-m", "perf.data", *session.posargs)
+
+
+@nox.session(default=False, venv_backend="none", requires=["driver"])
+def wheelhouse(session: nox.Session) -> None:
+    """Download the driver's wheels into wheelhouse/, for a site without network.
+
+    There: ``python3 -m venv .venv``, ``.venv/bin/pip install --no-index --find-links wheelhouse nox``, and then
+    ``STACKPROOF_WHEELHOUSE=wheelhouse .venv/bin/nox -s gpu_perf``. For another Python or processor than this one's,
+    say which: ``nox -s wheelhouse -- --only-binary=:all: --python-version 3.12 --platform manylinux2014_aarch64``.
+    """
+    download = [python_of(session, "driver"), "-m", "pip", "download", "-d", str(ROOT / "wheelhouse")]
+    finish(session, *download, "--require-hashes", "-r", str(DRIVER_CONSTRAINTS), *session.posargs)
+
+
+@nox.session(default=False, venv_backend="none", requires=["env"])
+def tests(session: nox.Session) -> None:
+    """Run the suite's own tests."""
+    suite = [python_of(session, "env"), "-m", "pytest", *targets("tests", session.posargs)]
+    finish(session, *suite, *session.posargs)
+
+
+@nox.session(default=False, venv_backend="none", requires=["env"])
+def lint(session: nox.Session) -> None:
+    """Check format, style, types and who imports whom. Runs every check, then says which failed."""
+    python = Path(python_of(session, "env"))
+    scripts = python.parent
+    checks = [
+        [str(python), "-m", "ruff", "format", "--check"],
+        [str(python), "-m", "ruff", "check"],
+        [str(python), "-m", "mypy"],
+        # Again for the worker: mypy 2.x goes down to 3.10. The next check holds the floor of 3.9.
+        [str(python), "-m", "mypy", "--python-version", "3.10", *WORKER],
+        [str(scripts / "vermin"), "--target=3.9-", "--violations", "--no-tips", *WORKER],
+        [str(scripts / "vermin"), "--target=3.8-", "--violations", "--no-tips", "noxfile.py"],
+        [str(scripts / "lint-imports"), "--no-logo"],
+    ]
+    failed = []
+    for check in checks:
+        try:
+            session.run(*check, external=True)
+        except CommandFailed:
+            failed.append(shlex.join(check))
+    if failed:
+        session.error("failed: " + "; ".join(failed))
 
 
 # --- the environments ---------------------------------------------------------------------------------------------
@@ -156,11 +237,12 @@ def python_of(session: nox.Session, environment: str) -> str:
 # --- running ------------------------------------------------------------------------------------------------------
 
 
-def finish(session: nox.Session, *command: str) -> None:
+def finish(session: nox.Session, *command: str, hints: Optional[Dict[int, str]] = None) -> None:
     """Run a session's last command, and end nox with the command's own exit status where that is not 0.
 
     nox turns every failure into 1, and the suite's statuses say more than that (10 inconclusive, 11 invalid,
     12 nothing judged). Sessions that were to follow are not run. A death by signal n becomes 128 + n, as in a shell.
+    `hints` holds a sentence for a status that needs one, beyond what the command has said.
     """
     signal.signal(signal.SIGTERM, forward_termination)
     try:
@@ -172,7 +254,10 @@ def finish(session: nox.Session, *command: str) -> None:
             terminate_timeout=TERMINATE_SECONDS,
         )
     except CommandFailed as failure:
-        raise SystemExit(exit_status(failure.return_code)) from failure
+        status = exit_status(failure.return_code)
+        if hints and status in hints:
+            session.warn(hints[status])
+        raise SystemExit(status) from failure
 
 
 def exit_status(return_code: Optional[int]) -> int:
@@ -201,102 +286,6 @@ def forward_termination(_number: int, _frame: Optional[FrameType]) -> None:
     except OSError:
         children = []
     for child in children:
-        os.kill(int(child), signal.SIGINT)
+        with contextlib.suppress(ProcessLookupError):  # it ended by itself just now
+            os.kill(int(child), signal.SIGINT)
     raise KeyboardInterrupt
-
-
-# --- the buttons --------------------------------------------------------------------------------------------------
-
-
-@nox.session(default=False, venv_backend="none", requires=["env"])
-def smoke(session: nox.Session) -> None:
-    """Run the whole suite in small on the CPU, report included. No GPU, no cluster, some minutes."""
-    python = python_of(session, "env")
-    arguments = session.posargs
-    finish(
-        session,
-        *(
-            python,
-            "-m",
-            "pytest",
-            *targets("perf", arguments),
-            "--profile",
-            "smoke",
-            "--stack",
-            python,
-            *arguments,
-        ),
-    )
-
-
-@nox.session(default=False, venv_backend="none", requires=["driver"])
-def gpu_perf(session: nox.Session) -> None:
-    """Run the suite on GPUs. `-- --stack PYTHON` names what is under test (default: first python3 with torch)."""
-    arguments = session.posargs
-    # -E -s: a module's PYTHONPATH, or packages in the user's home, can't replace the driver's own.
-    finish(
-        session,
-        *(python_of(session, "driver"), "-E", "-s", "-m", "pytest"),
-        *(*targets("perf", arguments), "--profile", "quick", *arguments),
-    )
-
-
-@nox.session(default=False, venv_backend="none", requires=["driver"])
-def data(session: nox.Session) -> None:
-    """Stage real data, on a machine with network. `-- --help` says what and where."""
-    finish(session, python_of(session, "driver"), "-E", "-s", "-m", "perf.data", *session.posargs)
-
-
-@nox.session(default=False, venv_backend="none", requires=["driver"])
-def wheelhouse(session: nox.Session) -> None:
-    """Download the driver's wheels into wheelhouse/, for a site without network.
-
-    There: ``python3 -m venv .venv``, ``.venv/bin/pip install --no-index --find-links wheelhouse nox``, and then
-    ``STACKPROOF_WHEELHOUSE=wheelhouse .venv/bin/nox -s gpu_perf``. For another Python or processor than this one's,
-    say which: ``nox -s wheelhouse -- --only-binary=:all: --python-version 3.12 --platform manylinux2014_aarch64``.
-    """
-    finish(
-        session,
-        *(
-            python_of(session, "driver"),
-            "-m",
-            "pip",
-            "download",
-            "--require-hashes",
-            "-r",
-            str(DRIVER_CONSTRAINTS),
-        ),
-        *("-d", str(ROOT / "wheelhouse"), *session.posargs),
-    )
-
-
-@nox.session(default=False, venv_backend="none", requires=["env"])
-def tests(session: nox.Session) -> None:
-    """Run the suite's own tests."""
-    arguments = session.posargs
-    finish(session, python_of(session, "env"), "-m", "pytest", *targets("tests", arguments), *arguments)
-
-
-@nox.session(default=False, venv_backend="none", requires=["env"])
-def lint(session: nox.Session) -> None:
-    """Check format, style, types and who imports whom. Runs every check, then says which failed."""
-    python = Path(python_of(session, "env"))
-    scripts = python.parent
-    checks = [
-        [str(python), "-m", "ruff", "format", "--check"],
-        [str(python), "-m", "ruff", "check"],
-        [str(python), "-m", "mypy"],
-        # Again for the worker: mypy 2.x goes down to 3.10. The next check holds the floor of 3.9.
-        [str(python), "-m", "mypy", "--python-version", "3.10", *WORKER],
-        [str(scripts / "vermin"), "--target=3.9-", "--violations", "--no-tips", *WORKER],
-        [str(scripts / "vermin"), "--target=3.8-", "--violations", "--no-tips", "noxfile.py"],
-        [str(scripts / "lint-imports"), "--no-logo"],
-    ]
-    failed = []
-    for check in checks:
-        try:
-            session.run(*check, external=True)
-        except CommandFailed:
-            failed.append(shlex.join(check))
-    if failed:
-        session.error("failed: " + "; ".join(failed))

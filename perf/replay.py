@@ -62,7 +62,7 @@ def read_rows(lines: Iterable[str], name: str) -> list[Row]:
         reader.fieldnames = header
         return [_row(fields, f"{name}, line {reader.line_num}", reader.line_num) for fields in reader]
     except csv.Error as error:
-        raise TableError(f"{name}, line {reader.line_num}: not a CSV table: {error}") from error
+        raise TableError(f"{name}, line {reader.reader.line_num}: not a CSV table: {error}") from error
 
 
 def _row(fields: dict[str | None, str | list[str] | None], where: str, line: int) -> Row:

@@ -238,7 +238,8 @@ def share_of_cores(
     part = max(1, cores // max(devices or 0, variant.devices_per_node))
     workers = min(MOST_DEFAULT_WORKERS, part // 2) if variant.workers is None else variant.workers
     devices_per_rank = variant.devices_per_node // variant.ranks_per_node
-    threads = 1 if one_thread else max(1, part - workers)
+    # On a GPU the host's threads have nothing to do, and the DataLoader's pinning thread sets torch's number to 1.
+    threads = 1 if one_thread or variant.device == "cuda" else max(1, part - workers)
     if variant.threads is not None:
         threads = variant.threads
     used = threads * variant.ranks_per_node + workers * variant.devices_per_node

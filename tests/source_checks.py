@@ -148,6 +148,17 @@ def no_worker_imports(tree: ast.Module) -> list[str]:
     ]
 
 
+def tests_state_behaviour(tree: ast.Module) -> list[str]:
+    """Every test function says in one sentence which behaviour it holds."""
+    return [
+        f"{node.lineno}: {node.name} has no docstring: say in one sentence what holds"
+        for node in ast.walk(tree)
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))
+        and node.name.startswith("test_")
+        and not ast.get_docstring(node)
+    ]
+
+
 def _executed_at_import(body: list[ast.stmt]) -> Iterator[ast.stmt]:
     """Yield the statements that run when the file is imported, those in if, try, with and class bodies included."""
     for statement in body:

@@ -23,7 +23,8 @@ REFERENCE_READER = "references.py"
 """The one module of perf.verdict that may open files: it reads perf/references/<system>.toml."""
 
 SIMULATION = {"perf.verdict.noise", "perf.verdict.simulate", "perf.verdict.trials", "perf.verdict.vectorized"}
-"""Tries the verdict's rules on made-up noise, with numpy, which the driver's environment does not have."""
+"""Tries the verdict's rules on made-up noise: a command of its own, with numpy, which the driver's environment does not
+have. So nothing else can import it."""
 
 IMPORT_ALL = """
 import importlib, importlib.abc, sys
@@ -104,7 +105,8 @@ def test_worker_evaluates_no_union_types():
 
 def test_verdict_touches_no_files():
     """A verdict depends on its arguments alone: no clock, no environment, no files but a reference."""
-    paths = [path for path in DRIVER if path.is_relative_to(ROOT / "perf" / "verdict")]
+    inside = [path for path in DRIVER if path.is_relative_to(ROOT / "perf" / "verdict")]
+    paths = [path for path in inside if module_name(path, ROOT) not in SIMULATION]
     readers = [path for path in paths if path.name == REFERENCE_READER]
     others = [path for path in paths if path not in readers]
     assert [] == findings(checks.no_input_or_output, others)
@@ -147,6 +149,12 @@ def test_driver_imports_without_the_stack():
     assert 0 == done.returncode, done.stderr
 
 
+def test_every_test_states_a_behaviour():
+    """A test without a sentence leaves its reader to guess what broke."""
+    paths = [*sorted(ROOT.glob("perf/test_*.py")), *sorted(ROOT.glob("tests/**/test_*.py"))]
+    assert [] == findings(checks.tests_state_behaviour, paths)
+
+
 # --- the checks can fail
 
 
@@ -172,6 +180,7 @@ def test_driver_imports_without_the_stack():
         (checks.nothing_outside, "x = open('../shared/limits.toml')\n", 1),
         (checks.nothing_outside, "x = Path(__file__).parents[2] / 'shared' / 'limits.toml'\n", 1),
         (checks.nothing_outside, "x = ROOT.parent.joinpath('shared')\n", 1),
+        (checks.tests_state_behaviour, "x = 1\ndef test_x():\n    assert 1 == x\n", 2),
         (checks.no_worker_imports, "def fixture():\n    import torch.nn\n", 2),
         (checks.no_worker_imports, "from perf import training\n", 1),
         (checks.no_worker_imports, "from models.resnet import build\n", 1),

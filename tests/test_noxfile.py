@@ -24,12 +24,13 @@ CONFTEST = """
 import json, os, sys
 
 def pytest_addoption(parser):
-    for name in ("--profile", "--stack", "--end-with"):
+    for name in ("--profile", "--stack", "--device", "--end-with"):
         parser.addoption(name)
 
 def pytest_sessionfinish(session):
     option = session.config.option
-    told = {"profile": option.profile, "stack": option.stack, "path": os.environ["PATH"], "python": sys.executable,
+    told = {"profile": option.profile, "device": option.device,
+            "stack": option.stack, "path": os.environ["PATH"], "python": sys.executable,
             "isolated": [sys.flags.ignore_environment, sys.flags.no_user_site], "args": session.config.args}
     with open("told.json", "w") as file:
         json.dump(told, file)
@@ -172,7 +173,14 @@ def test_gpu_perf_is_isolated_and_sees_the_callers_path(project):
     done = press(project, "--no-venv", "-s", "gpu_perf", "--", *options, PATH=path)
     assert 12 == done.returncode, done.stdout
     told = json.loads((project / "told.json").read_text(encoding="utf-8"))
-    expected = {"profile": "full", "stack": "/modules/torch/bin/python", "path": path, "isolated": [1, 1]}
+    assert "`nox -s smoke` runs the suite on the CPU" in done.stdout
+    expected = {
+        "profile": "full",
+        "device": "cuda",
+        "stack": "/modules/torch/bin/python",
+        "path": path,
+        "isolated": [1, 1],
+    }
     assert expected.items() <= told.items()
 
 

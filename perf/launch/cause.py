@@ -139,7 +139,14 @@ def _hang(evidence: Evidence) -> Cause:
                 else "The other ranks are done."
             )
         return Cause(first.rank, f"{limit} while {in_phase(first)}", note)
-    behind, *_, ahead = sorted(running, key=_progress)
+    in_order = sorted(running, key=_progress)
+    behind, ahead = in_order[0], in_order[-1]
+    if behind is ahead:
+        return Cause(
+            behind.rank,
+            f"{limit} while {in_phase(behind)}",
+            "It waits for others, but every other rank is done.",
+        )
     if _progress(behind)[0] < _progress(ahead)[0]:
         return Cause(
             behind.rank,

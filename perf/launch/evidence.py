@@ -182,8 +182,8 @@ def how_it_ended(rank: int, direct: bool, report: Report, observed: Observed) ->
         return {"exit_code": failure.exit_code, "ended_at": ended_at, "ended_by_us": False}
     code = observed.rank_codes.get(rank)
     if report.present:
-        # Without its PID it can't be told from a rank that torchrun ended.
-        known = pid is not None or not report.closed
+        # Without its PID, and not seen to end, it can't be told from a rank that torchrun ended.
+        known = pid is not None or ended_at is not None or not report.closed
         return {"exit_code": 0 if known else code, "ended_at": ended_at, "ended_by_us": not known}
     if observed.exit_code == 0:
         return {"exit_code": 0, "ended_at": ended_at, "ended_by_us": False}

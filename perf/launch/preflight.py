@@ -155,6 +155,8 @@ def check_distinct_gpus(planned: Sequence[Demand], facts: NodeFacts) -> Finding:
     if unknown:
         said = f"{unknown} of {len(facts.gpus)} GPUs give no UUID (torch before 2.4 has none)."
         return Finding(True, "distinct GPUs", said)
+    if not facts.gpus:
+        return Finding(True, "distinct GPUs", "No GPU is visible to the stack's torch.")
     return Finding(True, "distinct GPUs", f"{len(facts.gpus)} GPUs are visible, all different cards.")
 
 

@@ -124,8 +124,8 @@ def _fewer_cores(spec: LaunchSpec, ranks: Sequence[RankRecord]) -> Iterator[str]
     for host, allowed in cores_by_host(ranks).items():
         if allowed < spec.cores:
             yield (
-                f"{spec.cores} cores were promised on {host} ({spec.ranks_per_node} ranks of {spec.threads} threads and "
-                f"their loader workers need {needed}), but the ranks may use {allowed}."
+                f"{spec.cores} cores were promised on {host} (threads of {spec.ranks_per_node} ranks and loader "
+                f"workers need {needed}), but the ranks may use {allowed}."
             )
 
 

@@ -13,6 +13,11 @@ DISCOVERY_SECONDS = 0.5
 before anything is timed; from then on a look costs a few microseconds a rank."""
 
 
+MISSING_SECONDS = 5.0
+"""torchrun starts the ranks of a node one after another, in milliseconds each. One that is still not there this long
+after another one was has ended between two looks."""
+
+
 class RankWatch:
     """Follows the ranks of one launch from outside.
 
@@ -30,6 +35,7 @@ class RankWatch:
         self._root = root
         self._ranks = ranks
         self._next_discovery = 0.0
+        self._first_found_at: float | None = None
         self.processes: dict[int, psutil.Process] = {0: root} if direct else {}
         self.ended_at: dict[int, float] = {}
         self.exit_codes: dict[int, int] = {}
@@ -37,9 +43,9 @@ class RankWatch:
     def look(self) -> None:
         """Note which ranks have appeared and which have ended. Times are those of ``time.monotonic``."""
         now = time.monotonic()
-        if len(self.processes) < self._ranks and now >= self._next_discovery:
+        if len(self.processes.keys() | self.ended_at.keys()) < self._ranks and now >= self._next_discovery:
             self._next_discovery = now + DISCOVERY_SECONDS
-            self._discover()
+            self._discover(now)
         for rank, process in self.processes.items():
             if rank in self.ended_at:
                 continue
@@ -54,7 +60,7 @@ class RankWatch:
         """Return the known ranks that had not ended when last looked at."""
         return {rank: process for rank, process in self.processes.items() if rank not in self.ended_at}
 
-    def _discover(self) -> None:
+    def _discover(self, now: float) -> None:
         try:
             below = self._root.children(recursive=True)
         except psutil.NoSuchProcess:
@@ -67,6 +73,11 @@ class RankWatch:
                 found.setdefault(rank, process)
         for rank, process in found.items():
             self.processes.setdefault(rank, process)
+        if self._first_found_at is None and self.processes:
+            self._first_found_at = now
+        if self._first_found_at is not None and now - self._first_found_at > MISSING_SECONDS:
+            for rank in set(range(self._ranks)) - self.processes.keys():
+                self.ended_at[rank] = self._first_found_at
 
 
 def _rank_of(process: psutil.Process) -> int | None:

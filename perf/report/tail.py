@@ -52,9 +52,6 @@ class EventTail:
         """
         try:
             with self.path.open("rb") as file:
-                size = file.seek(0, 2)
-                # Shorter than before: a writer took back what it could not finish. Read on from there.
-                self._offset = min(self._offset, size)
                 file.seek(self._offset)
                 data = file.read()
         except FileNotFoundError:

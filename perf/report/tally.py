@@ -39,7 +39,7 @@ class Tally:
     def add(self, event: Event) -> float | None:
         """Count one event; return the wall time in seconds of a launch that it ends, if its start was seen."""
         if event.kind in ("planned", "extend"):
-            self.planned += max(0, event.total)
+            self.planned += event.total
         elif event.kind == "start":
             self.running[_key(event)] = event
             self.workers.add(event.worker)

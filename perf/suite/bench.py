@@ -5,10 +5,11 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any, Protocol
 
 from perf import contract, records
 from perf.catalogue import GROUPS, Group, Member
+from perf.report.summary import launch_words
 from perf.suite.plan import Context, build_spec, launches_planned, order_of_round
 
 
@@ -118,12 +119,11 @@ class Bench:
         """Add launches to the sides of an undecided test, interleaved like the rounds before."""
         taken = self._taken[sides[0].group]
         have = min(len(pick(taken.launches[m.id], test)) for m in sides)
-        self._event(
-            "extend", sides[0].group, total=(launches - have) * len(sides), text=f"{test} asks for {launches}"
-        )
+        asked = f"{test} asks for {launches} launches a side"
+        self._event("extend", sides[0].group, total=(launches - have) * len(sides), text=asked)
         for round_number in range(have, launches):
             for member in order_of_round(sides, round_number):
-                self._one(taken, member, round_number, escalation=test)
+                self._one(taken, member, round_number, of=launches, escalation=test)
         for member in sides:
             if member.id in taken.failures:
                 raise taken.failures[member.id]
@@ -136,18 +136,25 @@ class Bench:
         taken.measured = True
         members = [m for m in group.members if self._runnable(m)]
         rounds = launches_planned(group, self._context.profile)
-        self._event("planned", group.name, total=len(members) * (rounds + len(self.extras)))
+        profiled = [m for m in members if m.variant.mode != "io"]
+        self._event("planned", group.name, total=len(members) * rounds + len(profiled) * len(self.extras))
         for round_number in range(rounds):
             for member in order_of_round(members, round_number):
-                self._one(taken, member, round_number)
+                self._one(taken, member, round_number, of=rounds)
         for extra in self.extras:
-            for member in members:
-                if member.variant.mode != "io":
-                    self._one(taken, member, 0, extra=extra)
+            for member in profiled:
+                self._one(taken, member, 0, of=1, extra=extra)
         return taken
 
     def _one(
-        self, taken: _Taken, member: Member, round_number: int, *, escalation: str = "", extra: str = ""
+        self,
+        taken: _Taken,
+        member: Member,
+        round_number: int,
+        *,
+        of: int,
+        escalation: str = "",
+        extra: str = "",
     ) -> None:
         """Take one launch. A member that failed once is not launched again: its tests end with that failure."""
         if member.id in taken.failures:
@@ -164,29 +171,24 @@ class Bench:
             phases=extra == "phases",
             line_profile=extra == "line-profile",
         )
-        self._event("start", member.group, member=member.id, launch=name, number=round_number + 1, text=extra)
+        about = {"member": member.id, "launch": name, "number": round_number + 1, "total": of}
+        self._event("start", member.group, **about, text=extra)
         try:
             record = self._launch(spec)
         except Exception as error:  # noqa: BLE001
             # Whatever stops a launch stops this member only; pytest shows the error for each of its tests.
             taken.failures[member.id] = error
-            self._event("failed", member.group, member=member.id, launch=name, text=str(error))
+            self._event("failed", member.group, **about, text=str(error))
             return
         self._run.append(records.RECORDS, record)
         if not extra:
             taken.launches.setdefault(member.id, []).append(record)
-        self._event(
-            "done",
-            member.group,
-            member=member.id,
-            launch=name,
-            number=round_number + 1,
-            text=f"{record.median_step_seconds * 1000:.4g} ms a step, {record.samples_per_second:.4g} samples/s",
-        )
+        self._event("done", member.group, **about, text=launch_words(record))
 
-    def _event(self, kind: str, group: str, **rest: object) -> None:
-        event = records.Event(kind, time.time(), group=group, worker=self._worker, **rest)  # type: ignore[arg-type]
-        self._run.append(records.EVENTS, event)
+    def _event(self, kind: str, group: str, **rest: Any) -> None:
+        self._run.append(
+            records.EVENTS, records.Event(kind, time.time(), group=group, worker=self._worker, **rest)
+        )
 
 
 class Stored:
@@ -200,9 +202,11 @@ class Stored:
                 key = (record.group, record.variant + ("" if record.plan == "window" else f"+{record.plan}"))
                 self._launches.setdefault(key, []).append(record)
 
-    def holds(self, member: Member) -> bool:
-        """Whether there is a launch of the member in its group."""
-        return bool(pick(self._launches.get((member.group, member.id), []), ""))
+    def why_not(self, member: Member) -> str | None:
+        """Return why the member can't be judged again: there is no launch of it in its group; None if there is."""
+        if pick(self._launches.get((member.group, member.id), []), ""):
+            return None
+        return f"{self._where} holds no launch of {member.id} in the group {member.group}"
 
     def measure(self, member: Member) -> Measurement:
         """Return the stored launches of the member's group.
@@ -217,8 +221,9 @@ class Stored:
     def sides(self, test: str, members: Sequence[Member]) -> list[Measurement]:
         """Return the stored launches that `test` may use."""
         for member in members:
-            if not self.holds(member):
-                raise NotStored(f"{self._where} holds no launch of {member.id} in the group {member.group}")
+            reason = self.why_not(member)
+            if reason:
+                raise NotStored(reason)
         return [Measurement(m, pick(self._launches[m.group, m.id], test)) for m in members]
 
     def more(self, test: str, sides: Sequence[Member], launches: int) -> bool:

@@ -8,7 +8,9 @@ from typing import Any
 
 import pytest
 
-from perf.suite.judge import Judge
+from perf.catalogue import Member, Pair
+from perf.suite.bench import Stored
+from perf.suite.judge import Judge, LimitMissed
 from perf.suite.options import Options, add_options, read_options
 from perf.suite.outcomes import INFRASTRUCTURE, LETTERS, Tally, Unproven, exit_status
 from perf.suite.selection import MARKS, expand_markexpr, group_in_profile, need_of, why_not
@@ -111,12 +113,26 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
     """Skip, with the reason, what this machine can't run."""
     need = need_of(item.iter_markers())
     session = item.config.stash[SESSION]
-    if need is None or session.options.records:
+    if need is None:
+        return
+    if session.options.records:
+        _skip_what_is_not_stored(item, session)
         return
     machine = session.machine
     reason = why_not(need, machine, machine.device(session.options.device))
     if reason:
         pytest.skip(reason)
+
+
+def _skip_what_is_not_stored(item: pytest.Item, session: Session) -> None:
+    """Skip a test whose launches the stored runs do not hold."""
+    source = session.source
+    callspec = getattr(item, "callspec", None)
+    for value in callspec.params.values() if callspec is not None and isinstance(source, Stored) else ():
+        for member in (value.new, value.base) if isinstance(value, Pair) else (value,):
+            reason = source.why_not(member) if isinstance(member, Member) else None
+            if reason:
+                pytest.skip(reason)
 
 
 @pytest.fixture(scope="session")
@@ -128,7 +144,7 @@ def bench(request: pytest.FixtureRequest) -> Any:
 @pytest.fixture
 def limits(request: pytest.FixtureRequest) -> Judge:
     """Judges measurements against limits and references, and records the verdict."""
-    return request.config.stash[SESSION].judge(request.node.name)
+    return request.config.stash[SESSION].judge(request.node.name, request.node.user_properties)
 
 
 @pytest.hookimpl(wrapper=True)
@@ -143,6 +159,10 @@ def pytest_runtest_makereport(
         vars(report)["verdict"] = error.verdict.value
     elif error is not None and item.config.stash[SESSION].is_infrastructure(error):
         vars(report)["verdict"] = INFRASTRUCTURE
+        # The message tells all; the driver's own frames would only hide it.
+        report.longrepr = str(error)
+    elif isinstance(error, LimitMissed):
+        report.longrepr = str(error)
     if need_of(item.iter_markers()):
         vars(report)["stackproof"] = True
     return report

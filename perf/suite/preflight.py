@@ -40,7 +40,9 @@ class Preflight:
         demand = Demand.of(spec, WORKLOADS[spec.workload].sample_bytes)
         findings = check([demand], self._collect())
         for finding in findings:
-            if (not finding.ok or "oversubscribed" in finding.sentence) and finding.sentence not in self._said:
+            if (
+                not finding.ok or "oversubscribed" in finding.sentence
+            ) and finding.sentence not in self._said:
                 self._said.add(finding.sentence)
                 self._say(words(finding))
         against = stopping(findings, spec.variant)
@@ -50,4 +52,6 @@ class Preflight:
 
 def words(finding: Finding) -> str:
     """Return a finding as one line: what was looked at, what was found, what to do."""
-    return " ".join(part for part in (f"preflight, {finding.name}:", finding.sentence, finding.remedy) if part)
+    return " ".join(
+        part for part in (f"preflight, {finding.name}:", finding.sentence, finding.remedy) if part
+    )

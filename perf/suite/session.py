@@ -14,6 +14,7 @@ from typing import Any
 import filelock
 import pytest
 from rich.console import Console
+from rich.text import Text
 
 from perf import contract, records
 from perf.catalogue import Member
@@ -24,11 +25,14 @@ from perf.launch.preflight import collect
 from perf.launch.stack import Stack, StackError, find_stack
 from perf.machine import cores_allowed, system_facts
 from perf.profiles import PROFILES
-from perf.report.lines import launch_profiles, render
+from perf.report.junit import properties
+from perf.report.lines import ProfileError, launch_profiles, render
 from perf.report.progress import Progress, choose_mode, follow
 from perf.report.stacks import environment_lines
+from perf.report.stored import NoRun, load
 from perf.report.summary import summarize
 from perf.report.tables import print_report
+from perf.report.text import fit
 from perf.suite.bench import Bench, Source, Stored
 from perf.suite.judge import Judge
 from perf.suite.options import Options
@@ -125,6 +129,10 @@ class Session:
             launches = [r for folder in self.options.records for r in records.Run(folder).records()]
             for record in launches:
                 self.run.append(records.RECORDS, record)
+            # What was measured elsewhere is reported with where it was measured.
+            environment = load(self.options.records[0]).environment
+            judged_again = [str(folder) for folder in self.options.records]
+            self.run.write_environment({**environment, "judged_again": judged_again})
             return Stored(launches, ", ".join(str(folder) for folder in self.options.records))
         options = self.options
         context = Context(
@@ -170,21 +178,28 @@ class Session:
             kept.append(str(target.relative_to(self.run.folder)))
         return dataclasses.replace(record, line_profiles=kept)
 
-    def judge(self, test: str) -> Judge:
-        """Return the judge of one test."""
+    def judge(self, test: str, user_properties: list[tuple[str, object]]) -> Judge:
+        """Return the judge of one test; a verdict also goes to the test's properties, which JUnit shows."""
+
+        def record(verdict: records.VerdictRecord) -> None:
+            self.run.append(records.VERDICTS, verdict)
+            user_properties.extend(properties(verdict))
+
         return Judge(
             self.source,
             test,
             PROFILES[self.options.profile],
             self.run.name,
-            lambda verdict: self.run.append(records.VERDICTS, verdict),
+            record,
             require_references=self.options.require_references,
         )
 
     @staticmethod
     def is_infrastructure(error: BaseException) -> bool:
         """Whether an error says that nothing was measured, rather than that a number is bad."""
-        return isinstance(error, (LaunchFailed, LockError, StackError, Unfit, contract.ContractError, OSError))
+        return isinstance(
+            error, (LaunchFailed, LockError, StackError, Unfit, contract.ContractError, OSError)
+        )
 
     def header(self) -> list[str]:
         """Return the lines of pytest's header."""
@@ -221,31 +236,36 @@ class Session:
 
     def summarize(self, terminal: Any, sentence: str) -> None:
         """Print the run's tables, line profiles, and what the exit status means."""
-        launches = _read(self.run.folder / records.RECORDS, contract.LaunchRecord)
-        verdicts = _read(self.run.folder / records.VERDICTS, records.VerdictRecord)
-        if launches or verdicts:
+        try:
+            stored = load(self.run.folder)
+        except NoRun:
+            stored = None
+        if stored is not None and (stored.records or stored.verdicts):
             terminal.section("stackproof")
             # pytest has no public name for the stream that its own report goes to.
             console = Console(file=terminal._tw._file, highlight=False)  # noqa: SLF001
-            environment = self.run.folder / records.ENVIRONMENT
-            facts = json.loads(environment.read_text(encoding="utf-8")) if environment.is_file() else {}
             print_report(
                 console,
-                summarize(launches, verdicts),
-                environment=environment_lines(facts),
-                folder=self.run.folder,
+                summarize(stored.records, stored.verdicts),
+                environment=environment_lines(stored.environment),
+                folder=stored.folder,
+                notes=stored.notes,
             )
-            for launch_record in launches:
-                if launch_record.line_profiles:
-                    console.print(
-                        f"\nLine profile of {launch_record.variant}, launch {launch_record.launch}",
-                        markup=False,
-                    )
-                    console.print(
-                        render(launch_profiles(launch_record, self.run.folder)), markup=False, soft_wrap=True
-                    )
+            for record in stored.records:
+                if record.line_profiles:
+                    _print_profile(console, record, stored.folder)
         if sentence:
             terminal.write_line(f"stackproof: {sentence}")
+
+
+def _print_profile(console: Console, record: contract.LaunchRecord, folder: Path) -> None:
+    """Print the line profile of one launch, every rank; a profile that can't be read is said, not raised."""
+    try:
+        text = render(launch_profiles(record, folder))
+    except ProfileError as error:
+        text = str(error)
+    title = f"Line profile of {record.variant}, launch {record.launch}"
+    console.print(Text(fit(f"\n{title}\n{text}", console.encoding, keep_lines=True)), soft_wrap=True)
 
 
 class _Between:
@@ -264,7 +284,3 @@ class _Between:
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._stream, name)
-
-
-def _read(path: Path, kind: type[Any]) -> list[Any]:
-    return records.read_lines(path, kind) if path.is_file() else []

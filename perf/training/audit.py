@@ -19,7 +19,7 @@ def drain_indexed(
     """Take batches of (sample, index) and keep the indices in order; stop after `batches` where that is a number."""
     for taken, ((_data, target), index) in enumerate(train_loader, start=1):
         indices.extend(index.tolist())
-        if meter.step(None, len(target)):
+        if meter.step(None, target.size(0)):
             return False
         if batches is not None and taken == batches:
             return False

@@ -27,7 +27,7 @@ def train(
         loss = loss_function(output, target)
         loss.backward()
         optimizer.step()
-        if meter.step(loss, len(target)):
+        if meter.step(loss, target.size(0)):
             return False
     return True
 
@@ -35,6 +35,6 @@ def train(
 def drain(train_loader: Iterable[Any], meter: Meter) -> bool:
     """Take batches and do nothing with them: mode ``io``."""
     for _data, target in train_loader:
-        if meter.step(None, len(target)):
+        if meter.step(None, target.size(0)):
             return False
     return True

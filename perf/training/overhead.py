@@ -65,8 +65,10 @@ class Block:
         return (batches[step % len(batches)] for step in range(self._steps))
 
 
-def measure(workload: Workload, device: torch.device, pairs: int, steps: int, seed: int) -> list[float]:
-    """Return the ratio instrumented / bare of each pair of blocks."""
+def measure(
+    workload: Workload, device: torch.device, pairs: int, steps: int, seed: int
+) -> list[tuple[float, float]]:
+    """Return the seconds of each pair of blocks: bare, instrumented. Opening the window lies outside them."""
     dataset, _ = workload.train_set(None, tempfile.gettempdir())
     plan = LoaderPlan(workload.BATCH_SIZE, 0, 0, 1, distributed=False, pin_memory=False, seed=seed)
     ring = RingLoader(native_loader(dataset, plan), device)
@@ -80,31 +82,32 @@ def measure(workload: Workload, device: torch.device, pairs: int, steps: int, se
     def block(side: str) -> float:
         model, optimizer = sides[side]
         batches: Any = Block(ring, steps)
+        meter = Meter(
+            clock,
+            warmup_steps=0,
+            rewarm_steps=0,
+            timed_steps=steps,
+            min_seconds=0.0,
+            stop_when_timed=False,
+        )
+        meter.open_window()
         clock.synchronize()
         before = time.perf_counter()
         if side == "bare":
             bare(model, device, batches, workload.loss_function, optimizer)
         else:
-            meter = Meter(
-                clock,
-                warmup_steps=0,
-                rewarm_steps=0,
-                timed_steps=10 * steps,
-                min_seconds=0.0,
-                stop_when_timed=True,
-            )
             train(model, device, Watched(batches, meter), workload.loss_function, optimizer, meter)
         clock.synchronize()
         return time.perf_counter() - before
 
     for side in ("bare", "instrumented", "bare", "instrumented"):
         block(side)
-    ratios = []
+    found = []
     for pair in range(pairs):
         order = ("bare", "instrumented") if pair % 2 == 0 else ("instrumented", "bare")
         seconds = {side: block(side) for side in order}
-        ratios.append(seconds["instrumented"] / seconds["bare"])
-    return ratios
+        found.append((seconds["bare"], seconds["instrumented"]))
+    return found
 
 
 def median_interval(values: Sequence[float], confidence: float = CONFIDENCE) -> tuple[float, float]:
@@ -144,7 +147,8 @@ def main(arguments: Sequence[str]) -> int:
         parser.error(f"at least {FEWEST_PAIRS} pairs, 1 step and 1 thread are needed")
     torch.set_num_threads(options.threads)
     device = torch.device(options.device, 0) if options.device == "cuda" else torch.device("cpu")
-    ratios = measure(load_workload(options.workload), device, options.pairs, options.steps, options.seed)
+    seconds = measure(load_workload(options.workload), device, options.pairs, options.steps, options.seed)
+    ratios = [instrumented / bare_block for bare_block, instrumented in seconds]
     low, high = median_interval(ratios)
     print(
         json.dumps(
@@ -158,6 +162,9 @@ def main(arguments: Sequence[str]) -> int:
                 "torch": stack_info()["torch"],
                 "pairs": options.pairs,
                 "steps": options.steps,
+                "bare_step_ms": 1000
+                * statistics.median(bare_block for bare_block, _ in seconds)
+                / options.steps,
                 "ratio": statistics.median(ratios),
                 "low": low,
                 "high": high,

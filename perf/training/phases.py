@@ -58,7 +58,7 @@ def train_in_phases(
         timer.end("backward")
         optimizer.step()
         timer.end("optimizer")
-        if meter.step(loss, len(target)):
+        if meter.step(loss, target.size(0)):
             return False
         timer.start()
     return True

@@ -38,7 +38,7 @@ def apply_precision(precision: str) -> None:
     if precision != "fp32":
         raise NotInForce(f"precision {precision!r} is not one that this worker knows: default, fp32")
     matmul, conv = torch.backends.cuda.matmul, getattr(torch.backends.cudnn, "conv", None)
-    if hasattr(matmul, "fp32_precision") and hasattr(conv, "fp32_precision"):
+    if conv is not None and hasattr(matmul, "fp32_precision"):
         # torch 2.9 and later; reading the older switches after this raises an error there.
         matmul.fp32_precision = "ieee"
         conv.fp32_precision = "ieee"

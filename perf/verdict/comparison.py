@@ -67,7 +67,7 @@ def compare(new: Sequence[float], base: Sequence[float], *, margin: float, cap: 
 
 
 def question_for(margin: float) -> Question:
-    """Return what an A/B asks of differences of log step times: log(1 + margin) is the margin on that scale.
+    """Return what an A/B asks of differences of log step times: a slowdown of x is log(1 + x) on that scale.
 
     Raises
     ------
@@ -76,8 +76,7 @@ def question_for(margin: float) -> Question:
     """
     if not (math.isfinite(margin) and margin > 0.0):
         raise ValueError(f"the margin is a relative slowdown above 0 (0.02 for 2 %), got {margin!r}")
-    far = math.log1p(margin)
-    return Question(zero=0.0, far=far, side=far / 2.0)
+    return Question(zero=0.0, far=math.log1p(margin), side=math.log1p(margin / 2.0))
 
 
 def _reasons(decision: Decision, question: Question, margin: float, cap: int) -> tuple[str, ...]:

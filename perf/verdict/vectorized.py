@@ -67,9 +67,9 @@ def decide_many(
             verdict[fails & grossly_different_many(x, y, question.zero)] = FAIL
         if look.fail_rank is not None:
             # d[k] > zero: at most k - 1 differences at or below it.
-            verdict[fails & ((differences <= question.zero).sum(axis=1) < look.fail_rank)] = FAIL
+            verdict[fails & (np.count_nonzero(differences <= question.zero, axis=1) < look.fail_rank)] = FAIL
         if look.pass_rank is not None:
-            within = (differences >= question.far).sum(axis=1) < look.pass_rank
+            within = np.count_nonzero(differences >= question.far, axis=1) < look.pass_rank
             verdict[passes & within & (verdict == OPEN)] = PASS
         codes[rows], used[rows] = verdict, n
         # Rows that skipped this look keep their place; those that took it go on only while open.
@@ -89,13 +89,13 @@ def _sides(differences: Values, question: Question) -> tuple[Flags, Flags]:
         both = np.ones(len(differences), dtype=bool)
         return both, both
     size = differences.shape[1]
-    if size % 2:
-        failing = (differences >= question.side).sum(axis=1) > size // 2
-    else:
-        middle = np.partition(differences, (size // 2 - 1, size // 2), axis=1)[
-            :, size // 2 - 1 : size // 2 + 1
-        ]
-        failing = (middle[:, 0] + middle[:, 1]) / 2 >= question.side
+    above = np.count_nonzero(differences >= question.side, axis=1)
+    failing: Flags = above > size // 2
+    # Of an even number of differences exactly half lie above: only then the mean of the middle two decides.
+    split = np.flatnonzero(above * 2 == size)
+    if len(split):
+        middle = np.partition(differences[split], (size // 2 - 1, size // 2), axis=1)
+        failing[split] = (middle[:, size // 2 - 1] + middle[:, size // 2]) / 2 >= question.side
     return failing, ~failing
 
 

@@ -13,12 +13,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from numpy.typing import NDArray
 
 from models.idx import IdxError, file_md5, header, read_idx, write_idx
+
+unhurried = settings(deadline=None)  # files are written and synced; a busy disk is no failure
 
 SUFFIXES = pytest.mark.parametrize("suffix", ["", ".gz"])
 
@@ -48,6 +50,7 @@ def plain(array: NDArray[np.uint8]) -> bytes:
 
 
 @SUFFIXES
+@unhurried
 @given(array=arrays)
 def test_what_is_written_comes_back(suffix: str, array: NDArray[np.uint8]) -> None:
     """An array keeps shape and values, and the result can be written to (torch warns otherwise)."""
@@ -61,6 +64,7 @@ def test_what_is_written_comes_back(suffix: str, array: NDArray[np.uint8]) -> No
     assert back.flags.writeable
 
 
+@unhurried
 @given(array=arrays)
 def test_the_bytes_are_those_of_the_format(array: NDArray[np.uint8]) -> None:
     """A written file is byte for byte what the format's description says, and `file_md5` is its md5."""
@@ -89,6 +93,7 @@ def test_a_transposed_array_is_written_in_its_own_order(tmp_path: Path) -> None:
 
 
 @SUFFIXES
+@unhurried
 @given(array=arrays, data=st.data())
 def test_a_file_that_is_cut_anywhere_is_named(
     suffix: str, array: NDArray[np.uint8], data: st.DataObject
@@ -103,6 +108,7 @@ def test_a_file_that_is_cut_anywhere_is_named(
 
 
 @SUFFIXES
+@unhurried
 @given(array=arrays, extra=st.binary(min_size=1, max_size=9))
 def test_a_file_that_is_too_long_is_named(suffix: str, array: NDArray[np.uint8], extra: bytes) -> None:
     """Bytes after the last value are an error, inside a gzip file too."""
@@ -111,6 +117,7 @@ def test_a_file_that_is_too_long_is_named(suffix: str, array: NDArray[np.uint8],
         read_bytes(content if not suffix else gzip.compress(content), suffix)
 
 
+@unhurried
 @given(array=arrays, extra=st.binary(min_size=1, max_size=9).filter(any))
 def test_bytes_after_the_gzip_data_are_an_error(array: NDArray[np.uint8], extra: bytes) -> None:
     """What follows the compressed data is not skipped in silence (zero padding is: gzip itself allows it)."""
@@ -118,6 +125,7 @@ def test_bytes_after_the_gzip_data_are_an_error(array: NDArray[np.uint8], extra:
         read_bytes(gzip.compress(plain(array)) + extra, ".gz")
 
 
+@unhurried
 @given(array=arrays.filter(lambda a: a.size > 0), data=st.data())
 def test_a_changed_header_byte_is_an_error(array: NDArray[np.uint8], data: st.DataObject) -> None:
     """Any other byte in the header is seen when the shape is known."""
@@ -128,6 +136,7 @@ def test_a_changed_header_byte_is_an_error(array: NDArray[np.uint8], data: st.Da
         read_bytes(damaged, "", array.shape)
 
 
+@unhurried
 @given(array=arrays, data=st.data())
 def test_a_changed_byte_in_a_gzip_file_never_changes_the_values(
     array: NDArray[np.uint8], data: st.DataObject
@@ -139,6 +148,7 @@ def test_a_changed_byte_in_a_gzip_file_never_changes_the_values(
         assert (array.shape, array.tobytes()) == (back.shape, back.tobytes())
 
 
+@unhurried
 @given(content=st.binary(max_size=64))
 def test_arbitrary_bytes_raise_nothing_else(content: bytes) -> None:
     """Whatever a file holds, the reader returns an array or raises IdxError."""

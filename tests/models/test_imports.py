@@ -13,8 +13,6 @@ ROOT = Path(__file__).parents[2]
 FILES = sorted((ROOT / "models").glob("*.py"))
 ALLOWED = {"torch", "torchvision", "numpy", "models"}
 
-each_file = pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
-
 
 def imported(tree: ast.AST) -> set[str]:
     """Full names of all modules that a source imports, inside functions too."""
@@ -28,19 +26,12 @@ def imported(tree: ast.AST) -> set[str]:
     return names
 
 
-@each_file
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
 def test_sources_import_only_what_every_stack_has(path: Path) -> None:
     """Only the standard library, torch, torchvision, numpy, models and perf.contract are imported."""
     names = imported(ast.parse(path.read_text(encoding="utf-8")))
     others = {name for name in names if name.split(".")[0] not in ALLOWED | sys.stdlib_module_names}
     assert set() == {name for name in others if not f"{name}.".startswith("perf.contract.")}
-
-
-@each_file
-def test_sources_keep_to_python_3_9(path: Path) -> None:
-    """The oldest Python of a stack can parse them, and annotations are not evaluated."""
-    tree = ast.parse(path.read_text(encoding="utf-8"), feature_version=(3, 9))
-    assert not tree.body[1:] or "__future__.annotations" in imported(tree)
 
 
 def test_importing_the_models_loads_nothing_else() -> None:
@@ -54,6 +45,6 @@ roots = {{name.split(".")[0] for name in set(sys.modules) - before}}
 print(sorted(roots - sys.stdlib_module_names - {ALLOWED!r}))
 """
     run = subprocess.run(
-        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=120, check=False
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=300, check=False
     )
     assert ("[]\n", 0) == (run.stdout, run.returncode), run.stderr

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,15 @@ import torch
 from torch.utils.data import DataLoader, TensorDataset
 
 from models import mnist_cnn, mnist_data, mnist_generated
+
+
+@pytest.fixture(autouse=True)
+def one_thread() -> Iterator[None]:
+    """Small batches on shared cores are slower with several threads."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)
 
 
 def batch(count: int, seed: int = 1) -> tuple[torch.Tensor, torch.Tensor]:

@@ -73,7 +73,9 @@ def smallest(kind: Any) -> Any:
             return None
         return plainest[hint] if hint in plainest else typing.get_origin(hint)()
 
-    required = [f.name for f in dataclasses.fields(kind) if f.default is f.default_factory is dataclasses.MISSING]
+    required = [
+        f.name for f in dataclasses.fields(kind) if f.default is f.default_factory is dataclasses.MISSING
+    ]
     hints = typing.get_type_hints(kind)
     return kind(**{name: value(hints[name]) for name in required})
 
@@ -114,7 +116,9 @@ def test_bytes_read_like_text(kind):
 @each_kind
 def test_a_key_with_a_default_may_be_missing(kind):
     """A record that was written before a field was added can still be read."""
-    required = [f.name for f in dataclasses.fields(kind) if f.default is f.default_factory is dataclasses.MISSING]
+    required = [
+        f.name for f in dataclasses.fields(kind) if f.default is f.default_factory is dataclasses.MISSING
+    ]
     data = as_data(smallest(kind))
 
     assert smallest(kind) == decode(kind, json.dumps({name: data[name] for name in required}), "there")
@@ -137,7 +141,9 @@ def test_what_is_not_finite_is_not_written(value):
     epoch = dataclasses.replace(smallest(EpochRecord), seconds=value)
     record = dataclasses.replace(smallest(RankRecord), epochs=[epoch], effective={"lr": [value]})
 
-    with pytest.raises(ContractError, match=r"RankRecord: \$\.epochs\[0\]\.seconds is -?(nan|inf), \$\.effective\.lr\[0\]"):
+    with pytest.raises(
+        ContractError, match=r"RankRecord: \$\.epochs\[0\]\.seconds is -?(nan|inf), \$\.effective\.lr\[0\]"
+    ):
         encode(record)
 
 
@@ -167,7 +173,9 @@ def test_what_is_not_finite_is_not_read_where_anything_goes():
 def test_a_missing_key_is_named(data):
     """The error names the file, the place and the key that is not there."""
     kind = data.draw(st.sampled_from(KINDS))
-    required = [f.name for f in dataclasses.fields(kind) if f.default is f.default_factory is dataclasses.MISSING]
+    required = [
+        f.name for f in dataclasses.fields(kind) if f.default is f.default_factory is dataclasses.MISSING
+    ]
     key = data.draw(st.sampled_from(required))
     message = as_data(smallest(kind))
     del message[key]
@@ -179,7 +187,9 @@ def test_a_missing_key_is_named(data):
 @each_kind
 def test_an_unknown_key_is_named(kind):
     """A misspelt or invented key is an error, not silence."""
-    with pytest.raises(ContractError, match=rf"^file\.json: \$ has the unknown key 'sead' for {kind.__name__}$"):
+    with pytest.raises(
+        ContractError, match=rf"^file\.json: \$ has the unknown key 'sead' for {kind.__name__}$"
+    ):
         decode(kind, json.dumps({**as_data(smallest(kind)), "sead": 1}), "file.json")
 
 
@@ -227,7 +237,11 @@ def test_a_value_of_the_wrong_type_is_named(data):
     ("key", "value", "place"),
     [
         ("step_seconds", [0.1, "0.2"], r"\$\.step_seconds\[1\] must be a number, found '0\.2'"),
-        ("peak_memory_bytes", {"cuda:0": 1.5}, r"\$\.peak_memory_bytes\.cuda:0 must be a whole number, found 1\.5"),
+        (
+            "peak_memory_bytes",
+            {"cuda:0": 1.5},
+            r"\$\.peak_memory_bytes\.cuda:0 must be a whole number, found 1\.5",
+        ),
         ("gpu_uuids", [None, 3], r"\$\.gpu_uuids\[1\] must be text, found 3"),
         ("epochs", [3], r"\$\.epochs\[0\] must be an object, found 3"),
         ("phase_seconds", {"data": 1.0}, r"\$\.phase_seconds\.data must be a list, found 1\.0"),
@@ -247,14 +261,16 @@ def test_a_long_wrong_value_is_cut_in_the_message():
     assert len(str(caught.value)) < 200
 
 
-@each_kind
+@pytest.mark.parametrize(
+    "kind", [kind for kind in KINDS if kind is not EpochRecord], ids=lambda kind: kind.__name__
+)
 def test_a_newer_schema_is_refused(kind):
     """A newer suite's file says which schema it has, which one is known, and what to do; its keys don't matter."""
-    if kind is EpochRecord:
-        pytest.skip("an epoch lies inside a record, whose schema is its own")
     data = {**as_data(smallest(kind)), "schema": contract.SCHEMA + 1, "added_later": 1}
 
-    with pytest.raises(ContractError, match=r"^f: written with schema 2, this suite reads up to 1; use a newer"):
+    with pytest.raises(
+        ContractError, match=r"^f: written with schema 2, this suite reads up to 1; use a newer"
+    ):
         decode(kind, json.dumps(data), "f")
 
 
@@ -288,7 +304,13 @@ def test_garbage_is_refused_and_nothing_else_happens(text):
 
 @pytest.mark.parametrize(
     ("strategy", "nodes", "ranks", "gpus", "world_size", "devices"),
-    [("single", 1, 1, 0, 1, 1), ("single", 1, 1, 1, 1, 1), ("dp", 1, 1, 4, 1, 4), ("ddp", 1, 4, 4, 4, 1), ("ddp", 2, 4, 4, 8, 1)],
+    [
+        ("single", 1, 1, 0, 1, 1),
+        ("single", 1, 1, 1, 1, 1),
+        ("dp", 1, 1, 4, 1, 4),
+        ("ddp", 1, 4, 4, 4, 1),
+        ("ddp", 2, 4, 4, 8, 1),
+    ],
 )
 def test_world_size_and_devices_follow_from_the_spec(strategy, nodes, ranks, gpus, world_size, devices):
     """Ranks multiply over nodes; only DataParallel feeds several devices from one rank."""

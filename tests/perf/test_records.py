@@ -162,8 +162,8 @@ def test_a_writer_waits_for_the_lock(tmp_path):
     append_line(path, encode(note("first")))
     with path.open("rb+") as held:
         fcntl.flock(held, fcntl.LOCK_EX)
-        code = f"from pathlib import Path; from perf.records import append_line; append_line(Path({str(path)!r}), '{{}}')"
-        writer = subprocess.Popen([sys.executable, "-c", code], cwd=ROOT)
+        code = "import sys, pathlib, perf.records as r; r.append_line(pathlib.Path(sys.argv[1]), '{}')"
+        writer = subprocess.Popen([sys.executable, "-c", code, str(path)], cwd=ROOT)
         with pytest.raises(subprocess.TimeoutExpired):
             writer.wait(timeout=0.7)
         assert ["first"] == texts(path)
@@ -186,7 +186,9 @@ def test_a_full_disk_leaves_the_file_as_it_was(two_lines):
     # A limit on the size of files shortens a write as a full disk does. Python ignores the signal.
     resource.setrlimit(resource.RLIMIT_FSIZE, (len(before) + 10, hard))
     try:
-        with pytest.raises(OSError, match=r"events\.jsonl: only 10 of \d+ bytes could be written; is the disk full"):
+        with pytest.raises(
+            OSError, match=r"events\.jsonl: only 10 of \d+ bytes could be written; is the disk full"
+        ):
             append_line(two_lines, encode(note("three")))
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))

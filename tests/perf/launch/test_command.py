@@ -64,7 +64,9 @@ def test_a_launch_that_cannot_be_started_here_is_refused(make_spec, changes, sai
 @pytest.mark.parametrize("strategy", ["single", "dp", "ddp"])
 def test_threads_are_set_alike_for_every_strategy(make_spec, strategy):
     """OMP and MKL get the spec's threads, whatever the caller or torchrun would choose."""
-    environment = worker_environment(make_spec(strategy=strategy, threads=3), {"OMP_NUM_THREADS": "64"}, DRIVER)
+    environment = worker_environment(
+        make_spec(strategy=strategy, threads=3), {"OMP_NUM_THREADS": "64"}, DRIVER
+    )
     assert ("3", "3") == (environment["OMP_NUM_THREADS"], environment["MKL_NUM_THREADS"])
 
 

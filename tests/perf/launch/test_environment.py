@@ -36,7 +36,9 @@ def test_what_an_outer_launcher_and_pytest_say_is_dropped(name):
     assert {} == stack_environment({name: "1"}, DRIVER)
 
 
-@pytest.mark.parametrize("name", ["NCCL_P2P_DISABLE", "TORCH_NCCL_BLOCKING_WAIT", "CUDA_VISIBLE_DEVICES", "LD_LIBRARY_PATH"])
+@pytest.mark.parametrize(
+    "name", ["NCCL_P2P_DISABLE", "TORCH_NCCL_BLOCKING_WAIT", "CUDA_VISIBLE_DEVICES", "LD_LIBRARY_PATH"]
+)
 def test_what_the_caller_set_for_the_stack_is_kept(name):
     """The caller's settings of NCCL, CUDA and libraries are part of what is measured."""
     assert {name: "1"} == stack_environment({name: "1"}, DRIVER)
@@ -44,7 +46,7 @@ def test_what_the_caller_set_for_the_stack_is_kept(name):
 
 def test_only_the_drivers_own_entries_leave_the_python_path():
     """A module's packages stay; the driver's environment, its packages and relative entries go."""
-    value = ":".join(["/module/torch", "/driver/lib/python3.11/site-packages", "", ".", "/target/packages", "/driver2"])
+    value = "/module/torch:/driver/lib/python3.11/site-packages::.:/target/packages:/driver2"
     assert {"PYTHONPATH": "/module/torch:/driver2"} == stack_environment({"PYTHONPATH": value}, DRIVER)
 
 
@@ -84,5 +86,7 @@ def test_this_driver_knows_where_its_own_pytest_came_from():
 def test_a_driver_under_e_says_so():
     """The flag -E of the driver's Python is noticed."""
     code = "from perf.launch.environment import Driver; print(Driver.this().reads_python_path)"
-    done = subprocess.run([sys.executable, "-E", "-c", code], cwd=REPOSITORY, capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-E", "-c", code], cwd=REPOSITORY, capture_output=True, text=True, check=True
+    )
     assert "False" == done.stdout.strip()

@@ -42,6 +42,7 @@ launch(spec, Stack("test", sys.executable), lock=None, module="fake_worker",
 
 
 def wait_for(path, seconds=120.0):
+    """Wait until a file exists; a shared machine may take its time."""
     end = time.monotonic() + seconds
     while not path.exists():
         assert time.monotonic() < end, f"{path} did not appear"
@@ -68,7 +69,9 @@ def start_driver(make_spec, fake_environ, tmp_path):
     drivers = []
 
     def start(*behaviours):
-        single = {"strategy": "single", "backend": "none", "ranks_per_node": 1} if len(behaviours) == 1 else {}
+        single = (
+            {"strategy": "single", "backend": "none", "ranks_per_node": 1} if len(behaviours) == 1 else {}
+        )
         spec = make_spec(run=tmp_path.name, out_dir=str(tmp_path / "out"), **single)
         (tmp_path / "spec.json").write_text(contract.encode(spec))
         arguments = [sys.executable, "-c", DRIVER, str(tmp_path / "spec.json"), str(HERE)]
@@ -109,7 +112,10 @@ def test_a_launch_that_ends_well_gives_its_record(run_fake, tmp_path):
         ("segfault", "killed by signal 11 (SIGSEGV)"),
         ("silent", "ended with exit status 0 and wrote no record"),
         ("half", "ended with exit status 0 and left its record cut short"),
-        ("other", "ended with exit status 0 and wrote a record with launch '9999', where '0001' was launched"),
+        (
+            "other",
+            "ended with exit status 0 and wrote a record with launch '9999', where '0001' was launched",
+        ),
     ],
 )
 def test_a_single_worker_that_fails_is_named_with_how_it_ended(run_fake, behaviour, status):
@@ -192,7 +198,9 @@ def test_sigterm_raises_terminated_which_pytest_ends_for(run_fake, tmp_path):
         run_fake("hang")
 
 
-def test_a_killed_driver_leaves_a_worker_that_the_next_launch_ends(start_driver, make_spec, fake_environ, tmp_path):
+def test_a_killed_driver_leaves_a_worker_that_the_next_launch_ends(
+    start_driver, make_spec, fake_environ, tmp_path
+):
     """SIGKILL gives a driver no chance to clean up; the next launch finds its orphans and ends them."""
     driver, spec = start_driver("hang")
     driver.kill()
@@ -243,7 +251,9 @@ def test_the_rank_that_hangs_is_named_and_not_the_one_that_waits_for_it(run_fake
         ("silent", "ended with exit status 0 and wrote no record", "phase warm-up"),
     ],
 )
-def test_the_rank_that_fails_is_named_and_not_the_one_that_was_ended_with_it(run_fake, behaviour, status, said):
+def test_the_rank_that_fails_is_named_and_not_the_one_that_was_ended_with_it(
+    run_fake, behaviour, status, said
+):
     """While rank 0 waits, rank 1 fails: its own end is told, and rank 0 counts as ended with the rest."""
     error = run_fake("barrier", behaviour)
     assert (1, status) == (error.rank, error.status), error

@@ -23,7 +23,10 @@ def start():
 
     def start(code=SLEEP, **environ):
         process = subprocess.Popen(
-            [sys.executable, "-c", code], env={**os.environ, **environ}, stdout=subprocess.PIPE, start_new_session=True
+            [sys.executable, "-c", code],
+            env={**os.environ, **environ},
+            stdout=subprocess.PIPE,
+            start_new_session=True,
         )
         started.append(process)
         process.stdout.readline()
@@ -49,7 +52,11 @@ def test_the_driver_itself_is_never_among_them(monkeypatch):
         "print([p.pid for p in processes.marked('run/2') if p.pid == os.getpid()])"
     )
     done = subprocess.run(
-        [sys.executable, "-c", code], env={**os.environ, MARKER: "run/2"}, capture_output=True, text=True, check=True
+        [sys.executable, "-c", code],
+        env={**os.environ, MARKER: "run/2"},
+        capture_output=True,
+        text=True,
+        check=True,
     )
     assert "[]" == done.stdout.strip()
 
@@ -128,7 +135,9 @@ def test_an_ended_root_has_no_descendants(start):
     assert [] == processes.descendants(root)
 
 
-@pytest.mark.parametrize(("code", "expected"), [("import sys; sys.exit(7)", 7), ("import os; os.kill(os.getpid(), 9)", -9)])
+@pytest.mark.parametrize(
+    ("code", "expected"), [("import sys; sys.exit(7)", 7), ("import os; os.kill(os.getpid(), 9)", -9)]
+)
 def test_a_zombie_tells_its_exit_code(code, expected):
     """The exit status can be read before the parent asks for it, and not afterwards."""
     process = subprocess.Popen([sys.executable, "-c", code])
@@ -145,8 +154,8 @@ def test_a_running_process_has_no_exit_code():
 
 
 def test_processes_of_a_driver_that_is_gone_are_left_over(start):
-    """The driver's mark names its PID, start time and PID namespace; when no such process lives, its launches are orphans."""
-    namespace, _, started = processes.driver_mark().rpartition("/")[0].rpartition("/")[0], None, None
+    """When no process with a driver's PID, start time and PID namespace lives, its launches are orphans."""
+    namespace = processes.driver_mark().split("/")[0]
     living = start(**{DRIVER: processes.driver_mark()})
     ended = start("print(flush=True)")
     ended.wait()

@@ -19,6 +19,7 @@ NO_TORCHVISION = "echo \"ModuleNotFoundError: No module named 'torchvision'\" >&
 
 
 def answer(**changes):
+    """Return the shell line of a probe that answers; keywords replace facts."""
     return f"echo '{json.dumps({**FACTS, **changes})}'"
 
 
@@ -110,14 +111,14 @@ def test_a_candidate_that_gives_no_answer_is_ended_with_its_children(find, progr
     """A shim that hangs is given up at the limit, though a child of it holds the pipes."""
     program("a/python3", f"sleep 600 & echo $! > {tmp_path}/child; wait")
     program("b/python3", answer())
-    found = find(None, "a", "b", timeout=5.0)
-    assert "gave no answer within 5 s" in found.facts["passed_over"][0]
+    found = find(None, "a", "b", timeout=2.0)
+    assert "gave no answer within 2 s" in found.facts["passed_over"][0]
     child = Path(f"/proc/{(tmp_path / 'child').read_text().strip()}/stat")
     assert not child.exists() or ") Z " in child.read_text()
 
 
 def test_the_real_probe_is_asked_in_the_repository():
-    """This Python's own torch answers through perf.training.probe."""
+    """The running Python's own torch answers through perf.training.probe."""
     pytest.importorskip("torch", reason="this Python has no torch to ask")
     found = find_stack(sys.executable, "", dict(os.environ))
     assert found.facts["python"].startswith("3.")

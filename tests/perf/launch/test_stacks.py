@@ -96,9 +96,19 @@ def test_collectives_backward_and_the_device_are_waits(frame):
     "frames",
     [
         (),
-        (Frame("/usr/lib/python3.11/selectors.py", 416, "select", "    fd_event_list = self._selector.poll(timeout)\n"),),
+        (
+            Frame(
+                "/usr/lib/python3.11/selectors.py",
+                416,
+                "select",
+                "    fd_event_list = self._selector.poll(timeout)\n",
+            ),
+        ),
         (Frame("/s/torch/utils/data/dataloader.py", 1, "_try_get_data"),),
-        (Frame("/r/hook.py", 1, "hook", "time.sleep(9)"), Frame("/s/torch/autograd/graph.py", 1, "_engine_run_backward")),
+        (
+            Frame("/r/hook.py", 1, "hook", "time.sleep(9)"),
+            Frame("/s/torch/autograd/graph.py", 1, "_engine_run_backward"),
+        ),
     ],
 )
 def test_a_loader_or_a_hook_inside_backward_waits_for_nobody(frames):

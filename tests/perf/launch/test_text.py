@@ -31,7 +31,9 @@ def test_last_lines_are_the_last_that_say_something(text, count):
     lines = last_lines(text, count)
     said = [line.strip() for line in text.replace("\r", "\n").split("\n") if line.strip()]
     assert min(count, len(said)) == len(lines)
-    assert [line.replace("\t", " ") for line in said[len(said) - len(lines) :]] == [line.strip() for line in lines]
+    assert [line.replace("\t", " ") for line in said[len(said) - len(lines) :]] == [
+        line.strip() for line in lines
+    ]
 
 
 def test_a_progress_bar_counts_line_by_line():

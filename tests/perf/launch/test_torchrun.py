@@ -7,8 +7,8 @@ from perf.launch.torchrun import Failure, parse_report
 
 # Printed by torch 2.14.1 when rank 1 of two was killed; shortened where it says nothing of the ranks.
 KILLED = """\
-W1128 00:10:30.252000 7006 torch/distributed/elastic/multiprocessing/api.py:1028] Sending process 7012 closing signal SIGTERM
-E1128 00:10:30.260000 7006 torch/distributed/elastic/multiprocessing/api.py:1002] failed (exitcode: -9) local_rank: 1 (pid: 7013)
+W1128 00:10:30.252000 7006 torch/distributed/elastic/[…]/api.py:1028] Sending process 7012 closing signal SIGTERM
+E1128 00:10:30.260000 7006 torch/distributed/elastic/[…]/api.py:1002] failed (exitcode: -9) local_rank: 1 (pid: 7013)
 torch.distributed.elastic.multiprocessing.errors.ChildFailedError:
 ======================================================
 fw FAILED
@@ -36,7 +36,7 @@ Root Cause (first observed failure):
 # Composed from the format strings of an older torch, whose report leaves out the ranks that torchrun ended.
 OLDER = """\
 WARNING:torch.distributed.elastic.multiprocessing.api:Sending process 11 closing signal SIGTERM
-ERROR:torch.distributed.elastic.multiprocessing.api:failed (exitcode: 1) local_rank: 1 (pid: 12) of binary: /usr/bin/python3
+ERROR:torch.distributed.elastic.multiprocessing.api:failed (exitcode: 1) local_rank: 1 (pid: 12)
 Failures:
   <NO_OTHER_FAILURES>
 ------------------------------------------------------------
@@ -63,7 +63,7 @@ def test_each_rank_of_a_report_is_read_with_its_exit_code():
 
 
 def test_the_ranks_that_torchrun_ended_itself_are_read_from_its_warnings():
-    """torchrun names the PIDs that it sent a closing signal."""
+    """Torchrun names the PIDs that it sent a closing signal."""
     assert frozenset({7012}) == parse_report(KILLED).closed
 
 
@@ -85,7 +85,8 @@ def test_a_rank_cannot_forge_another_ones_failure():
     forged = KILLED.replace(
         "  traceback : Signal 9",
         "  traceback : x\n  rank      : 0 (local_rank: 0)\n  exitcode  : 77 (pid: 1)\n"
-        "[0]:\n  time      : t\n  host      : h\n  rank      : 1 (local_rank: 1)\n  exitcode  : 77 (pid: 1)\n  Signal 9",
+        "[0]:\n  time      : t\n  host      : h\n  rank      : 1 (local_rank: 1)\n"
+        "  exitcode  : 77 (pid: 1)\n  Signal 9",
     )
     assert parse_report(KILLED).failures == parse_report(forged).failures
 
@@ -104,7 +105,13 @@ def test_every_rank_and_exit_code_survives_the_round_trip(codes):
         f"  exitcode  : {code} (pid: {1000 + rank})\n  error_file: <N/A>\n  traceback : x"
         for place, (rank, code) in enumerate(codes.items())
     ]
-    text = "Failures:\n" + "\n".join(blocks[1:]) + "\n---\nRoot Cause (first observed failure):\n" + blocks[0] + "\n"
+    text = (
+        "Failures:\n"
+        + "\n".join(blocks[1:])
+        + "\n---\nRoot Cause (first observed failure):\n"
+        + blocks[0]
+        + "\n"
+    )
     report = parse_report(text)
     assert codes == {rank: failure.exit_code for rank, failure in report.failures.items()}
     assert [next(iter(codes))] == [rank for rank, failure in report.failures.items() if failure.root_cause]

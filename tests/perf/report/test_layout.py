@@ -96,6 +96,12 @@ def test_a_paragraph_keeps_its_words(width, indent, words):
     assert "".join(words) == "".join("".join(lines).split())
 
 
+def test_a_paragraph_does_not_break_a_name_at_its_hyphens():
+    """An id that fits on a line stays whole, to be copied and searched for."""
+    console = Console(file=io.StringIO(), width=50, _environ={})
+    assert ID in paragraph(console, f"the launches of the variant {ID} differ", indent=2).plain.split()
+
+
 def test_a_paragraph_keeps_its_own_line_feeds():
     """A reason may quote a log of several lines."""
     console = Console(file=io.StringIO(), width=40, _environ={})

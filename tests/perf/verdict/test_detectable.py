@@ -33,7 +33,7 @@ def test_spread_factors_are_the_80_percent_bound_of_an_sd(launches, factor):
         (16, 0.01, 2.2 * 1.18 * 0.01),
         (16, 0.001, 0.01 + 1.1 * 1.18 * 0.001),
         (10, 0.01, 3.35 * 1.18 * 0.01),
-        (7, 0.01, 8.4 * 1.18 * 0.01),
+        (7, 0.01, 8.6 * 1.18 * 0.01),
         (6, 0.01, None),
         (5, 0.01, None),
     ],
@@ -73,9 +73,9 @@ def test_a_slowdown_of_the_power_factor_fails_95_times_of_100(cap, factor):
 
 
 def test_a_gross_slowdown_of_the_power_factor_fails_at_seven():
-    """Where only 7 launches can be afforded, a slowdown of 8.4 sds fails in 95 %."""
-    (rates,) = ab_trial(noise("clean"), 0.02, (math.expm1(8.4 * 0.02),), 8_000, cap=7)
-    assert 0.94 < rates.fail < 0.96
+    """Where only 7 launches can be afforded, a slowdown of 8.6 sds fails in 95 %."""
+    (rates,) = ab_trial(noise("clean"), 0.02, (math.expm1(8.6 * 0.02),), 8_000, cap=7)
+    assert 0.945 < rates.fail < 0.97
 
 
 @pytest.mark.parametrize("sd", [0.003, 0.008])

@@ -61,7 +61,7 @@ def test_an_efficiency_must_be_at_least_its_limit(efficiency, verdict):
 @few
 @given(launches, launches, st.floats(0.7, 1.4), st.sampled_from([4, 5, 7, 10, 16]))
 def test_at_least_is_the_mirror_of_at_most(one, other, limit, cap):
-    """numerator / denominator >= z is denominator / numerator <= 1 / z."""
+    """Numerator / denominator >= z is denominator / numerator <= 1 / z."""
     up = judge_at_least(one, other, limit=limit, cap=cap)
     down = judge_ratio(other, one, limit=1.0 / limit, cap=cap)
     assert up.launches == down.launches
@@ -73,7 +73,7 @@ def test_at_least_is_the_mirror_of_at_most(one, other, limit, cap):
 @few
 @given(launches, launches, st.floats(-0.2, 0.4), st.sampled_from([4, 5, 7, 10, 16]))
 def test_a_share_is_a_ratio_told_otherwise(synthetic, full, limit, cap):
-    """share <= y is full / synthetic <= 1 / (1 - y), with the same launches and verdict."""
+    """Share <= y is full / synthetic <= 1 / (1 - y), with the same launches and verdict."""
     share = judge_share(synthetic, full, limit=limit, cap=cap)
     ratio = judge_ratio(full, synthetic, limit=1.0 / (1.0 - limit), cap=cap)
     assert share.verdict is ratio.verdict

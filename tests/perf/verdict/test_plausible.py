@@ -27,6 +27,11 @@ def test_an_efficiency_just_above_its_ceiling_is_left_alone():
     assert () == too_efficient(drawn(2, 0.1055), drawn(1, 0.1))
 
 
+def test_one_disturbed_launch_of_ten_does_not_hide_an_implausible_efficiency():
+    """From 8 launches on the bound is a rank, which a single wild launch doesn't move."""
+    assert too_efficient([*drawn(2, 0.115, launches=9), 3.0], drawn(1, 0.1))
+
+
 def test_a_loader_that_speeds_training_up_is_noticed():
     """A share of -15 % is called implausible; -2 % and +20 % are not."""
     synthetic = drawn(1, 0.1)

@@ -1,0 +1,294 @@
+"""Groups, their members and pairs, and the way from a test's node id back to its group."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch.utils.data import DataLoader, DistributedSampler, TensorDataset
+
+from perf import catalogue
+from perf.catalogue import (
+    GROUPS,
+    Group,
+    Member,
+    Pair,
+    group_of_node_id,
+    groups,
+    home,
+    marks,
+    members,
+    pairs,
+    variants,
+)
+from perf.profiles import PROFILES
+from perf.suite.plan import batches_an_epoch, launches_planned, order_of_round, share_for
+from perf.variants import WORKLOADS, Variant
+
+ROOT = Path(__file__).parents[2]
+
+each_group = pytest.mark.parametrize("group", GROUPS.values(), ids=GROUPS.keys())
+
+
+@pytest.fixture(scope="module")
+def node_ids() -> list[str]:
+    """The node id of every test of the full profile, as pytest itself collects them."""
+    done = subprocess.run(
+        [
+            sys.executable,
+            "-m",
+            "pytest",
+            "perf",
+            "--collect-only",
+            "-q",
+            "--profile",
+            "full",
+            "-p",
+            "no:cacheprovider",
+        ],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert 0 == done.returncode, done.stdout + done.stderr
+    return [line for line in done.stdout.splitlines() if "::" in line]
+
+
+# --- groups
+
+
+def test_groups_are_found_under_their_own_unique_names():
+    """The table's keys are the groups' names, and each question is asked once of a workload and kind of device."""
+    generated = [g for w in WORKLOADS for device in ("cpu", "cuda") for g in catalogue._groups_of(w, device)]
+
+    assert len(generated) == len({g.name for g in generated}) == len(GROUPS)
+    assert all(name == group.name for name, group in GROUPS.items())
+
+
+@each_group
+def test_members_belong_to_their_group_and_differ(group):
+    """A member knows its group, and none stands in it twice."""
+    assert {group.name} == {m.group for m in group.members}
+    assert len(group.members) == len({m.id for m in group.members})
+    assert all(m.variant == Variant.parse(m.variant.id) for m in group.members)
+
+
+@each_group
+def test_a_group_measures_one_workload_on_one_kind_of_device(group):
+    """Members differ in how a workload is run, never in what runs or where: their ratio has one cause."""
+    assert 1 == len({(m.variant.workload, m.variant.device) for m in group.members})
+
+
+@each_group
+@settings(deadline=None, max_examples=30)
+@given(cores=st.integers(1, 256), profile=st.sampled_from(sorted(PROFILES)))
+def test_members_are_fed_alike(group, cores, profile):
+    """Workers a device and threads a rank are equal for all members that leave them to the suite."""
+    default = [m for m in group.members if m.variant.workers is None and m.variant.threads is None]
+    shares = [share_for(m, PROFILES[profile], cores) for m in default]
+
+    assert 1 >= len({(share.workers, share.threads) for share in shares})
+
+
+@each_group
+def test_every_profile_has_sizes_for_every_member(group):
+    """No member asks for a plan that a profile has no sizes for."""
+    for name in group.profiles:
+        for member in group.members:
+            sizes = PROFILES[name].sizes_for(member.variant.device, member.plan)
+            assert sizes.timed_steps > 0
+            assert (member.plan == "window") is (sizes.epochs == 0)
+
+
+@each_group
+def test_judged_groups_get_their_launches(group):
+    """A judged group has the profile's launches in quick and full; only facts are taken from a single launch."""
+    for name in ("quick", "full"):
+        expected = PROFILES[name].launches if group.judged else 1
+        assert expected == launches_planned(group, PROFILES[name])
+
+
+def test_smoke_judges_one_pair_a_workload_and_device():
+    """The small profile has time for one judged pair."""
+    judged = [g for g in GROUPS.values() if launches_planned(g, PROFILES["smoke"]) > 1]
+
+    assert {(w, d) for w in WORKLOADS for d in ("cpu", "cuda")} == {
+        (g.members[0].variant.workload, g.members[0].variant.device) for g in judged
+    }
+    assert ["loader"] * len(judged) == [g.question for g in judged]
+
+
+def test_a_member_is_looked_up_by_what_tells_it_apart():
+    """Strategy, mode and count find exactly one member, or the error says how many there are."""
+    group = GROUPS["ddp@mnist_cnn-cpu"]
+
+    assert "mnist_cnn-ddp-2cpu-gloo-fp32-native-synthetic" == group.member("ddp", count=2).id
+    with pytest.raises(LookupError, match=r"ddp@mnist_cnn-cpu has 2 members ddp"):
+        group.member("ddp")
+    with pytest.raises(LookupError, match="has 0 members dp"):
+        group.member("dp")
+
+
+# --- members and params
+
+
+def test_a_member_of_several_groups_has_one_home():
+    """Tests of the variant alone use the first group that holds it, whichever test asks."""
+    everywhere = [m for g in GROUPS.values() for m in g.members]
+    shared = [name for name, count in Counter(m.id for m in everywhere).items() if count > 1]
+
+    assert shared
+    for name in shared:
+        assert home(name) == next(m for m in everywhere if m.id == name)
+    with pytest.raises(LookupError, match="no group holds 'nobody'"):
+        home("nobody")
+
+
+def test_members_match_every_condition():
+    """Conditions are joined by and; without any, every window is there once."""
+    found = members("mnist_cnn", strategy=("ddp",), mode=("synthetic",), count=(1,))
+
+    assert found
+    assert {("ddp", "synthetic", 1)} == {(m.variant.strategy, m.variant.mode, m.variant.count) for m in found}
+    assert {m.id for g in GROUPS.values() for m in g.members if m.plan == "window"} == {
+        m.id for m in members()
+    }
+    assert [] == members("nothing")
+    assert all(m.plan == "audit" for m in members(plan=("audit",)))
+
+
+def test_a_param_carries_what_its_variant_needs():
+    """Marks come from the variant: GPUs, nodes, cores, device and backend."""
+    (param,) = [
+        p for p in variants(strategy=("ddp",), mode=("full",)) if p.values[0].variant.device == "cuda"
+    ]
+    found = {mark.name: mark.kwargs for mark in param.marks}
+
+    assert {
+        "gpus": {"n": 2},
+        "nodes": {"n": 1},
+        "cores": {"n": 2},
+        "device": {"kind": "cuda"},
+        "backend": {"name": "nccl"},
+    } == found
+    assert "mnist_cnn-ddp-2gpu-nccl-fp32-native" == param.id
+
+
+def test_a_pair_needs_what_its_larger_member_needs():
+    """A comparison can only run where both of its sides can."""
+    group = GROUPS["ddp@mnist_cnn-gpu"]
+    needed = marks([group.member("single"), group.member("ddp", count=2)])
+
+    assert {"n": 2} == next(mark.kwargs for mark in needed if mark.name == "gpus")
+    assert ["nccl"] == [mark.kwargs["name"] for mark in needed if mark.name == "backend"]
+
+
+# --- node ids
+
+
+def test_every_perf_test_with_a_parameter_has_its_group(node_ids):
+    """What pytest collects leads back to a group, for each param id that the perf tests produce."""
+    with_parameters = [node_id for node_id in node_ids if "[" in node_id]
+
+    assert len(with_parameters) > 20
+    for node_id in with_parameters:
+        name = group_of_node_id(node_id)
+        assert name is not None, node_id
+        inner = node_id[node_id.index("[") + 1 : -1]
+        assert inner.startswith(f"{name}-") or inner in {m.id for m in GROUPS[name].members}
+
+
+def test_every_group_is_measured_for_some_test(node_ids):
+    """No group is declared that no test of the full profile asks for."""
+    assert set(GROUPS) == {group_of_node_id(node_id) for node_id in node_ids} - {None}
+
+
+def test_pairs_are_grouped_by_their_group_and_members_by_their_home():
+    """Pair ids begin with the group; a longer name is never taken for a shorter one."""
+    for group in GROUPS.values():
+        for param in pairs([Pair(group, group.members[-1], group.members[0])]):
+            assert group.name == group_of_node_id(f"perf/test_x.py::test_y[{param.id}]")
+        for member in group.members:
+            assert home(member.id).group == group_of_node_id(f"perf/test_x.py::test_y[{member.id}]")
+
+
+@pytest.mark.parametrize(
+    "node_id",
+    [
+        "perf/test_x.py::test_y",
+        "perf/test_x.py::test_y[]",
+        "perf/test_x.py::test_y[other]",
+        "x[loader@mnist_cnn-cpu",
+        "",
+    ],
+)
+def test_a_test_without_a_group_has_none(node_id):
+    """Other tests are scopes of their own."""
+    assert group_of_node_id(node_id) is None
+
+
+def test_a_group_name_is_matched_whole():
+    """``ddp@x-cpu2`` is not in the group ``ddp@x-cpu``."""
+    assert group_of_node_id("t[ddp@mnist_cnn-cpu2]") is None
+    assert "ddp@mnist_cnn-cpu" == group_of_node_id("t[ddp@mnist_cnn-cpu]")
+
+
+# --- the plan's arithmetic against the real thing
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.integers(1, 90), st.integers(1, 7), st.integers(1, 24))
+def test_batches_an_epoch_are_what_torch_delivers(samples, ranks, batch_size):
+    """On every rank, DistributedSampler and DataLoader give as many batches as the plan says."""
+    dataset = TensorDataset(torch.arange(samples))
+    counts = [
+        sum(
+            1
+            for _ in DataLoader(
+                dataset, batch_size, sampler=DistributedSampler(dataset, num_replicas=ranks, rank=rank)
+            )
+        )
+        for rank in range(ranks)
+    ]
+
+    assert [batches_an_epoch(samples, ranks, batch_size)] * ranks == counts
+    assert batches_an_epoch(samples, 1, batch_size) == sum(
+        1 for _ in DataLoader(dataset, batch_size, shuffle=True)
+    )
+
+
+@given(st.integers(1, 8), st.integers(0, 100))
+def test_a_round_is_a_permutation(count, round_number):
+    """Every member is launched once a round."""
+    assert list(range(count)) == sorted(order_of_round(range(count), round_number))
+
+
+@given(st.integers(1, 8), st.integers(0, 20))
+def test_rounds_are_balanced(count, first):
+    """Over a cycle, wherever it begins, every member stands at every place equally often."""
+    cycle = 6 if count == 3 else 2 * count
+    first *= cycle
+    places = Counter(
+        (place, member)
+        for round_number in range(first, first + cycle)
+        for place, member in enumerate(order_of_round(range(count), round_number))
+    )
+
+    assert {cycle // count} == set(places.values())
+    assert count**2 == len(places)
+
+
+def test_a_group_of_one_member_divides_by_itself():
+    """The largest member's devices are what the cores are divided by."""
+    group = Group("g", "q", (Member("g", Variant("mnist_cnn", "ddp", "cpu", 3, backend="gloo")),))
+
+    assert 3 == group.most_devices
+    assert groups("nothing") == []

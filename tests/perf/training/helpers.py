@@ -1,0 +1,136 @@
+"""A workload that trains in microseconds, specs for it, and a clock that does not tick by itself."""
+
+from __future__ import annotations
+
+import itertools
+from types import SimpleNamespace
+from typing import Any
+
+import torch
+from torch import nn
+from torch.utils.data import TensorDataset
+
+from models import mnist_cnn
+from perf.contract import LaunchSpec
+
+
+class TinyWorkload:
+    """Two linear layers that tell three separable classes apart; everything else like a real workload."""
+
+    PARAMETERS = 4 * 8 + 8 + 8 * 3 + 3
+    BATCH_SIZE = 8
+    VALIDATION_BATCH_SIZE = 16
+    TRAIN_SAMPLES = 180
+    VALIDATION_SAMPLES = 50
+
+    loss_function = staticmethod(torch.nn.functional.nll_loss)
+    validate = staticmethod(mnist_cnn.validate)
+
+    def build_model(self) -> nn.Module:
+        return nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 3), nn.LogSoftmax(dim=1))
+
+    def make_optimizer(self, model: nn.Module) -> torch.optim.Optimizer:
+        return torch.optim.SGD(model.parameters(), lr=0.1)
+
+    def make_scheduler(self, optimizer: torch.optim.Optimizer) -> Any:
+        return torch.optim.lr_scheduler.StepLR(optimizer, step_size=1, gamma=0.5)
+
+    def train_set(self, data_root: str | None, cache_dir: str) -> tuple[TensorDataset, dict[str, object]]:
+        return separable(self.TRAIN_SAMPLES, 1), {
+            "kind": "tiny",
+            "description": "made up",
+            "fingerprint": "1",
+        }
+
+    def validation_set(
+        self, data_root: str | None, cache_dir: str
+    ) -> tuple[TensorDataset, dict[str, object]]:
+        return separable(self.VALIDATION_SAMPLES, 2), {"kind": "tiny"}
+
+
+def separable(samples: int, seed: int) -> TensorDataset:
+    """Points around three corners: features ``(samples, 4)``, the last of them the sample's number; classes 0 to 2."""
+    generator = torch.Generator().manual_seed(seed)
+    classes = torch.randint(0, 3, (samples,), generator=generator)
+    features = (
+        torch.nn.functional.one_hot(classes, 4).float() * 3 + torch.randn(samples, 4, generator=generator) / 4
+    )
+    features[:, 3] = torch.arange(samples) / samples
+    return TensorDataset(features, classes)
+
+
+def make_spec(out_dir: object, **changes: Any) -> LaunchSpec:
+    """Return a spec of one CPU rank that trains `TinyWorkload`: 4 warm-up steps, 6 timed ones."""
+    fields: dict[str, Any] = {
+        "run": "run",
+        "launch": "main-0001",
+        "variant": "tiny-single-1cpu-fp32-native0",
+        "group": "group",
+        "round": 0,
+        "workload": "tiny",
+        "strategy": "single",
+        "device": "cpu",
+        "backend": "none",
+        "nodes": 1,
+        "ranks_per_node": 1,
+        "gpus": 0,
+        "precision": "fp32",
+        "loader": "native",
+        "mode": "full",
+        "plan": "window",
+        "batch_size": TinyWorkload.BATCH_SIZE,
+        "workers": 0,
+        "threads": 1,
+        "cores": 2,
+        "seed": 1000,
+        "warmup_steps": 4,
+        "timed_steps": 6,
+        "min_seconds": 0.0,
+        "epochs": 0,
+        "cache_dir": str(out_dir),
+        "out_dir": str(out_dir),
+        "time_limit_seconds": 300.0,
+        "parameters": TinyWorkload.PARAMETERS,
+        "train_samples": TinyWorkload.TRAIN_SAMPLES,
+        "validation_samples": TinyWorkload.VALIDATION_SAMPLES,
+    }
+    return LaunchSpec(**{**fields, **changes})
+
+
+class FakeDevice:
+    """A device with a queue, and the host that fills it; time passes only where a test says so.
+
+    It is a `perf.training.meter.Clock` and stands in for the module `time` too. A mark lies behind the work queued so
+    far, as a CUDA event does; a synchronize lets the host wait until the queue is empty.
+    """
+
+    def __init__(self) -> None:
+        self.now = 100.0
+        self.idle_at = 100.0
+        self.synchronized = 0
+        self.prepared: list[int] = []
+
+    def host(self, seconds: float) -> None:
+        self.now += seconds
+
+    def queue(self, seconds: float) -> None:
+        self.idle_at = max(self.idle_at, self.now) + seconds
+
+    def prepare(self, marks: int) -> None:
+        self.prepared.append(marks)
+        self.now += 0.5
+
+    def mark(self) -> float:
+        return max(self.idle_at, self.now)
+
+    def synchronize(self) -> None:
+        self.synchronized += 1
+        self.now = max(self.now, self.idle_at)
+
+    def durations(self, marks: Any) -> list[float]:
+        return [after - before for before, after in itertools.pairwise(marks)]
+
+    @property
+    def as_time(self) -> SimpleNamespace:
+        """What replaces the module ``time`` in the code under test."""
+        return SimpleNamespace(perf_counter=lambda: self.now)

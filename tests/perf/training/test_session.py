@@ -1,0 +1,386 @@
+"""One rank's launch, from the built model to its record, with a workload that trains in microseconds."""
+
+from __future__ import annotations
+
+import base64
+import dataclasses
+import math
+import os
+import sys
+import zlib
+from types import SimpleNamespace
+
+import line_profiler
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import nn
+from torch.utils.data import Subset
+
+from perf import contract
+from perf.contract import LaunchSpec, RankRecord
+from perf.training.identity import Identity
+from perf.training.phases import PHASES
+from perf.training.session import Session, _loss_tenths
+from perf.training.settings import NotInForce
+from perf.training.state import State
+from tests.perf.training.helpers import TinyWorkload, make_spec
+
+STEPS_AN_EPOCH = 23
+"""180 samples in batches of 8."""
+
+
+@pytest.fixture
+def run(tmp_path, cpu):
+    """A function that runs a session in this process and returns its record, after its way through a file."""
+
+    def run(workload=None, identity=cpu, **changes) -> RankRecord:
+        spec = make_spec(tmp_path, **changes)
+        torch.manual_seed(spec.seed)
+        record = Session(
+            spec, identity, workload or TinyWorkload(), State(str(tmp_path), 0), {"imports": 1.5}
+        ).run()
+        assert record == contract.decode(RankRecord, contract.encode(record), "record")
+        return record
+
+    return run
+
+
+# --- windows
+
+
+def test_a_window_holds_the_steps_that_were_asked_for(run):
+    """Warm-up is not in it; samples, halves and waits are the window's."""
+    record = run()
+
+    assert (4, 6, 10, 48) == (
+        record.warmup_steps,
+        len(record.step_seconds),
+        record.total_steps,
+        record.window_samples,
+    )
+    assert 0 < sum(record.step_seconds) <= record.window_seconds
+    assert 0 < record.wait_seconds < record.window_seconds
+    assert 2 == len(record.halves)
+    assert record.first_step_seconds > 0
+
+
+def test_a_window_goes_on_over_epochs(run):
+    """Training goes on until the window is full; each epoch is recorded with what was delivered, the last one cut."""
+    record = run(timed_steps=40)
+
+    assert 40 == len(record.step_seconds)
+    assert [(0, 23, 180, True), (1, 22, 176, False)] == [
+        (e.index, e.batches, e.samples, e.complete) for e in record.epochs
+    ]
+    # 19 steps of the first epoch, its last batch of 4 samples among them, and 21 of the second, behind its first.
+    assert 18 * 8 + 4 + 21 * 8 == record.window_samples
+    assert 45 == record.total_steps
+    assert all(epoch.seconds >= epoch.first_batch_seconds > 0 for epoch in record.epochs)
+
+
+def test_a_window_lasts_its_least_time(run):
+    """More steps are taken where those that were asked for would not fill `min_seconds`."""
+    record = run(warmup_steps=20, min_seconds=0.3)
+
+    assert len(record.step_seconds) > 6
+
+
+def test_the_record_says_who_measured_what(run):
+    """Names from the spec, rank and devices from the process, stack and data from what was loaded."""
+    record = run()
+
+    assert ("run", "main-0001", "tiny-single-1cpu-fp32-native0") == (
+        record.run,
+        record.launch,
+        record.variant,
+    )
+    assert (0, 1, 0, "node", ["cpu"], []) == (
+        record.rank,
+        record.world_size,
+        record.local_rank,
+        record.host,
+        record.device_names,
+        record.gpu_uuids,
+    )
+    assert torch.__version__ == record.stack["torch"]
+    assert "tiny" == record.data["kind"]
+    assert TinyWorkload.PARAMETERS == record.parameters
+    assert (1, len(os.sched_getaffinity(0))) == (record.threads["torch"], record.threads["cores_allowed"])
+    assert ({}, {}, {}) == (record.peak_memory_bytes, record.reserved_memory_bytes, record.allocator_retries)
+    assert record.telemetry["cpu_seconds"] > 0
+    assert record.phase_seconds is record.line_profile is None
+
+
+def test_the_time_before_training_is_recorded_by_phase(run, tmp_path):
+    """What the worker measured before is kept, and the phases follow each other."""
+    startup = run().startup_seconds
+    until = [startup[f"until_{phase}"] for phase in ("data", "build", "warm_up", "read_back")]
+
+    assert 1.5 == startup["imports"]
+    assert sorted(until) == until
+    assert '"read-back"' in (tmp_path / "state-0.json").read_text(encoding="utf-8")
+
+
+def test_the_loss_falls_and_parameters_are_digested(run):
+    """One seed gives one training, bit for bit; another seed another."""
+    one, same, other = run(timed_steps=60), run(timed_steps=60), run(timed_steps=60, seed=1001)
+
+    assert one.loss_last < one.loss_first
+    assert one.losses_finite is True
+    assert (one.parameters_digest, one.loss_last) == (same.parameters_digest, same.loss_last)
+    assert one.parameters_digest != other.parameters_digest
+    assert 32 == len(one.parameters_digest)
+
+
+def test_a_loss_that_is_not_finite_is_said_so(run):
+    """NaN in any step makes both means null, and the record can be written all the same."""
+
+    class Exploding(TinyWorkload):
+        loss_function = staticmethod(lambda output, target: output.sum() * math.nan)
+        validate = staticmethod(lambda *_: (math.inf, 0.5))
+
+    record = run(Exploding(), plan="epochs", epochs=1)
+
+    assert (None, None, False) == (record.loss_first, record.loss_last, record.losses_finite)
+    assert (None, 0.5) == (record.epochs[0].validation_loss, record.epochs[0].validation_accuracy)
+
+
+@settings(deadline=None)
+@given(st.lists(st.floats(-1e6, 1e6, width=32), min_size=1, max_size=60))
+def test_losses_are_means_of_the_first_and_the_last_tenth(losses):
+    """A tenth of all steps, at least one."""
+    tenth = max(1, len(losses) // 10)
+    first, last, finite = _loss_tenths([torch.tensor(loss) for loss in losses])
+
+    assert pytest.approx(math.fsum(losses[:tenth]) / tenth) == first
+    assert pytest.approx(math.fsum(losses[-tenth:]) / tenth) == last
+    assert finite is True
+
+
+@pytest.mark.parametrize("bad", [math.nan, math.inf])
+def test_one_bad_loss_is_enough(bad):
+    """Also in the middle, where no mean would show it."""
+    losses = [torch.tensor(1.0) for _ in range(30)]
+    losses[15] = torch.tensor(bad)
+
+    assert (None, None, False) == _loss_tenths(losses)
+    assert (None, None, None) == _loss_tenths([])
+
+
+# --- modes and plans
+
+
+def test_mode_synthetic_has_no_waits_and_trains(run):
+    """Batches come from the ring; an epoch is as long as the real one."""
+    record = run(mode="synthetic", timed_steps=40)
+
+    assert STEPS_AN_EPOCH == record.epochs[0].batches
+    assert 40 * 8 == record.window_samples
+    assert record.loss_last < record.loss_first
+    assert record.parameters_digest is not None
+
+
+def test_mode_io_trains_nothing(run):
+    """Batches are counted; there is no loss, no digest, and the parameters stay as they were."""
+    record = run(mode="io")
+
+    assert 6 == len(record.step_seconds)
+    assert (None, None, None, None) == (
+        record.loss_first,
+        record.loss_last,
+        record.losses_finite,
+        record.parameters_digest,
+    )
+    assert record.effective["activation_dtype"] is None
+
+
+def test_plan_epochs_trains_and_validates_whole_epochs(run):
+    """Every epoch is whole, validated, and followed by a step of the schedule."""
+    record = run(plan="epochs", epochs=3, timed_steps=30)
+
+    assert [(i, STEPS_AN_EPOCH, 180, True) for i in range(3)] == [
+        (e.index, e.batches, e.samples, e.complete) for e in record.epochs
+    ]
+    assert 30 == len(record.step_seconds)
+    assert 3 * STEPS_AN_EPOCH == record.total_steps
+    assert pytest.approx(0.1 * 0.5**3) == record.effective["optimizer_flags"]["lr"]
+    for epoch in record.epochs:
+        assert 50 == epoch.validation_samples
+        assert epoch.validation_seconds > 0
+        assert 0.5 < epoch.validation_accuracy <= 1
+    assert record.epochs[2].validation_loss < record.epochs[0].validation_loss
+    assert record.epochs[0].distinct is record.epochs[0].seen is None
+
+
+def test_epochs_and_validation_can_be_shortened(run):
+    """An epoch of 64 samples has 8 steps; validation takes the first samples only."""
+    record = run(plan="epochs", epochs=2, epoch_samples=64, validate_samples=20)
+
+    assert [(8, 64), (8, 64)] == [(e.batches, e.samples) for e in record.epochs]
+    assert [20, 20] == [e.validation_samples for e in record.epochs]
+
+
+def test_other_ranks_wait_while_rank_0_validates(run):
+    """Validation is rank 0's; the others have none in their records."""
+    record = run(
+        plan="epochs", epochs=1, identity=Identity(1, 2, 1, "n", [torch.device("cpu")]), ranks_per_node=1
+    )
+
+    assert record.epochs[0].validation_loss is record.epochs[0].validation_samples is None
+
+
+def test_plan_audit_counts_what_was_delivered(run):
+    """A whole first epoch with every sample once, a cut second one in another order."""
+    record = run(mode="io", plan="audit", epochs=2, later_epoch_batches=5)
+    first, second = record.epochs
+
+    assert (23, 180, True, 180) == (first.batches, first.samples, first.complete, first.distinct)
+    assert (5, 40, False, 40) == (second.batches, second.samples, second.complete, second.distinct)
+    assert first.order != second.order
+    seen = zlib.decompress(base64.b64decode(first.seen))
+    assert set(range(180)) == {i for i in range(8 * len(seen)) if seen[i // 8] >> i % 8 & 1}
+
+
+def test_an_audit_of_a_shortened_epoch_has_its_size(run):
+    """The bitmap is as long as the data set that was used."""
+    record = run(mode="io", plan="audit", epochs=1, epoch_samples=120)
+
+    assert (120, 15) == (
+        record.epochs[0].distinct,
+        len(zlib.decompress(base64.b64decode(record.epochs[0].seen))),
+    )
+
+
+def test_phases_are_measured_for_every_step(run):
+    """All five, one entry a step, warm-up included."""
+    record = run(phases=True)
+
+    assert dict.fromkeys(PHASES, 10) == {phase: len(s) for phase, s in record.phase_seconds.items()}
+    assert all(seconds >= 0 for phase in record.phase_seconds.values() for seconds in phase)
+    assert 6 == len(record.step_seconds)
+
+
+def test_a_line_profile_is_written_beside_the_record(run, tmp_path):
+    """The file holds the hits of each line of the training loop."""
+    record = run(line_profile=True)
+    stats = line_profiler.load_stats(str(tmp_path / record.line_profile))
+
+    assert "train-rank-0.lprof" == record.line_profile
+    ((place, lines),) = stats.timings.items()
+    assert place[0].endswith("loop.py")
+    assert 10 in {hits for _, hits, _ in lines}
+
+
+def test_a_stack_without_line_profiler_says_so(run, monkeypatch):
+    """A line profile that can't be had is an error with its reason and what to do."""
+    monkeypatch.setitem(sys.modules, "line_profiler", None)
+
+    with pytest.raises(
+        NotInForce, match=r"this stack has no line_profiler; install it there or leave --line-profile"
+    ):
+        run(line_profile=True)
+
+
+def test_ddp_is_recorded_as_ddp(run, process_group):
+    """A process group of one: wrapper, backend and buckets were read back, and the loss falls."""
+    record = run(strategy="ddp", backend="gloo", timed_steps=40)
+
+    assert ("DistributedDataParallel", "gloo") == (record.effective["strategy"], record.effective["backend"])
+    assert "DistributedSampler" == record.effective["loader"]["sampler"]
+    assert 4 * TinyWorkload.PARAMETERS == sum(record.effective["ddp"]["bucket_bytes"])
+    assert record.loss_last < record.loss_first
+
+
+# --- what is not as it was asked for
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"parameters": 68}, r"the catalogue says 68 parameters \(as the workload says\), found 67"),
+        ({"train_samples": 60_000}, "the catalogue says 60000 training samples, found 180"),
+        ({"validation_samples": 51}, "the catalogue says 51 validation samples, found 50"),
+        ({"loader": "dali"}, "loader 'dali' is not one that this worker knows: native"),
+        ({"threads": 2}, "threads should be 2, is 1"),
+        ({"ranks_per_node": 2}, "world_size should be 2, is 1"),
+        ({"backend": "gloo"}, "backend should be gloo, is none"),
+    ],
+)
+def test_a_launch_that_is_not_what_was_asked_for_has_no_record(run, changes, message):
+    """The worker refuses with what was expected and what was found."""
+    with pytest.raises(NotInForce, match=message):
+        run(**changes)
+
+
+def test_a_network_of_another_size_is_not_in_force(run):
+    """The parameters are counted in the model that was built, not taken from the workload's word."""
+
+    class Larger(TinyWorkload):
+        def build_model(self) -> nn.Module:
+            return nn.Sequential(super().build_model(), nn.Linear(3, 3))
+
+    with pytest.raises(NotInForce, match="tiny should have 67 parameters, has 79"):
+        run(Larger())
+
+
+def test_a_data_set_of_another_size_is_not_in_force(run):
+    """Samples are counted in the data set itself."""
+
+    class Fewer(TinyWorkload):
+        def train_set(self, data_root, cache_dir):
+            dataset, provenance = super().train_set(data_root, cache_dir)
+            return Subset(dataset, range(100)), provenance
+
+    with pytest.raises(NotInForce, match="180 training samples, found 100"):
+        run(Fewer())
+
+
+def test_precision_that_is_not_in_force_has_no_record(run):
+    """A model that computes in bfloat16 is not what fp32 asks for, and is what ``default`` leaves alone."""
+
+    class Through(nn.Module):
+        def __init__(self, dtype: torch.dtype) -> None:
+            super().__init__()
+            self.dtype = dtype
+
+        def forward(self, data: torch.Tensor) -> torch.Tensor:
+            return data.to(self.dtype)
+
+    class Casting(TinyWorkload):
+        def build_model(self) -> nn.Module:
+            return nn.Sequential(Through(torch.bfloat16), Through(torch.float32), super().build_model())
+
+    with pytest.raises(NotInForce, match="activations should be float32, are bfloat16"):
+        run(Casting())
+    assert "bfloat16" == run(Casting(), precision="default").effective["activation_dtype"]
+
+
+def test_a_plan_that_can_not_fill_its_window_says_so(run):
+    """One short epoch does not hold 100 timed steps."""
+    with pytest.raises(
+        RuntimeError, match=r"the window holds 19 steps, 100 were asked for: 23 steps were trained, 4"
+    ):
+        run(plan="epochs", epochs=1, timed_steps=100)
+
+
+def test_a_queue_that_is_longer_than_an_epoch_is_refused_at_once(run):
+    """Such a window would never open, and the launch would run until its time limit."""
+    with pytest.raises(RuntimeError, match=r"1 loader workers need 4 steps of every epoch.*an epoch has 4"):
+        run(workers=1, epoch_samples=32)
+
+
+def test_retries_of_the_allocator_are_those_inside_the_window(tmp_path, monkeypatch):
+    """Readings at the edges are subtracted, and stretches of an interrupted window add up."""
+    device = torch.device("cuda", 0)
+    retries = {"num_alloc_retries": 3}
+    monkeypatch.setattr(torch.cuda, "memory_stats", lambda d: dict(retries))
+    spec: LaunchSpec = dataclasses.replace(make_spec(tmp_path), device="cuda")
+    identity = Identity(0, 1, 0, "n", [device])
+    session = Session(spec, identity, SimpleNamespace(), State(str(tmp_path), 0), {})
+    for opens, now in ((True, 3), (False, 5), (True, 9), (False, 10)):
+        retries["num_alloc_retries"] = now
+        session._note_window(opens)
+
+    assert {"cuda:0": 3} == session._retries

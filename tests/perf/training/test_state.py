@@ -1,0 +1,89 @@
+"""A rank leaves behind what it was doing, also where it hangs."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from perf.training.state import DUMP_BEFORE_LIMIT, State
+
+ROOT = Path(__file__).parents[3]
+
+# faulthandler belongs to the whole process, and pytest uses it too: the dump is armed in a process of its own.
+HANG = """
+import sys, threading, time
+from perf.training.state import State
+
+def stuck_in_another_thread():
+    time.sleep(60)
+
+def stuck_here():
+    time.sleep(60)
+
+state = State(sys.argv[1], 3)
+state.enter("setup")
+state.watch(float(sys.argv[2]))
+if sys.argv[3] == "done":
+    state.done()
+    time.sleep(3 * float(sys.argv[2]))
+    sys.exit()
+threading.Thread(target=stuck_in_another_thread, daemon=True).start()
+stuck_here()
+"""
+
+
+def start(folder: Path, limit: float, end: str) -> subprocess.Popen:
+    return subprocess.Popen([sys.executable, "-c", HANG, str(folder), str(limit), end], cwd=ROOT)
+
+
+def test_the_phase_is_on_disk_when_it_begins(tmp_path):
+    """Each phase replaces the last one; the file says when it began and in which process."""
+    state = State(str(tmp_path), 2)
+    for phase in ("setup", "warm-up"):
+        before = time.time()
+        state.enter(phase)
+        found = json.loads((tmp_path / "state-2.json").read_text(encoding="utf-8"))
+        assert (phase, os.getpid()) == (found["phase"], found["pid"])
+        assert before <= found["time"] <= time.time()
+
+    assert ["state-2.json"] == [path.name for path in tmp_path.iterdir()]
+
+
+def test_a_rank_that_hangs_dumps_the_stacks_of_all_its_threads(tmp_path):
+    """Before the time limit the file names the functions in which each thread is stuck; the process lives on."""
+    process = start(tmp_path, 0.5, "hang")
+    dump = tmp_path / "stack-3.txt"
+    try:
+        deadline = time.monotonic() + 60
+        while not (dump.exists() and "stuck_here" in dump.read_text(encoding="utf-8")):
+            assert process.poll() is None
+            assert time.monotonic() < deadline, "no dump"
+            time.sleep(0.05)
+        assert process.poll() is None
+    finally:
+        process.kill()
+        process.wait()
+
+    assert "Timeout" in dump.read_text(encoding="utf-8")
+    assert "stuck_in_another_thread" in dump.read_text(encoding="utf-8")
+    assert "setup" == json.loads((tmp_path / "state-3.json").read_text(encoding="utf-8"))["phase"]
+
+
+def test_a_rank_that_is_done_dumps_nothing(tmp_path):
+    """The dump is disarmed, the file is empty, and the last phase says so."""
+    process = start(tmp_path, 0.5, "done")
+
+    assert 0 == process.wait(timeout=60)
+    assert not (tmp_path / "stack-3.txt").read_text(encoding="utf-8")
+    assert "done" == json.loads((tmp_path / "state-3.json").read_text(encoding="utf-8"))["phase"]
+
+
+def test_the_dump_comes_before_the_driver_ends_the_rank():
+    """The driver sends its first signal at the limit; the stacks are on disk by then."""
+    assert pytest.approx(0.9) == DUMP_BEFORE_LIMIT < 1

@@ -1,0 +1,466 @@
+"""``python -m perf.training.worker`` in processes of its own, on the CPU, with the real workload made small."""
+
+from __future__ import annotations
+
+import base64
+import dataclasses
+import json
+import math
+import os
+import subprocess
+import sys
+import zlib
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import line_profiler
+import pytest
+
+from perf import contract
+from perf.contract import LaunchSpec, RankRecord
+from perf.training import worker
+from perf.training.phases import PHASES
+from perf.training.state import State
+from perf.variants import WORKLOADS
+from tests.perf.training.helpers import make_spec
+
+ROOT = Path(__file__).parents[3]
+MNIST = WORKLOADS["mnist_cnn"]
+
+TIMEOUT = 300
+"""Seconds after which a worker hangs. One takes 3 to 8 s on two quiet cores, most of it for importing torch."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Done:
+    """A launch that has ended: its exit status, what it printed, and the folder that it wrote to."""
+
+    status: int
+    stderr: str
+    folder: Path
+
+    def record(self, rank: int = 0) -> RankRecord:
+        path = self.folder / contract.RANK_FILE.format(rank=rank)
+        return contract.decode(RankRecord, path.read_bytes(), str(path))
+
+    def phase(self, rank: int = 0) -> str:
+        return json.loads((self.folder / f"state-{rank}.json").read_text(encoding="utf-8"))["phase"]  # type: ignore[no-any-return]
+
+
+LAUNCHES: dict[str, dict[str, Any]] = {
+    # A single rank on the real loader, with one worker, as long as profile smoke trains.
+    "full": {"batch_size": 64, "workers": 1, "warmup_steps": 20, "timed_steps": 24},
+    # Batches that already lie on the device, torch's own precision, every phase timed.
+    "synthetic": {"mode": "synthetic", "precision": "default", "phases": True},
+    # The loader alone: one whole epoch of 512 samples and 10 batches of another.
+    "audit": {
+        "mode": "io",
+        "plan": "audit",
+        "epochs": 2,
+        "epoch_samples": 512,
+        "later_epoch_batches": 10,
+        "workers": 1,
+    },
+    # Two epochs of 40 steps and a window that spans both; the queue of two workers is warm after 8 steps.
+    "epochs": {
+        "plan": "epochs",
+        "epochs": 2,
+        "batch_size": 8,
+        "epoch_samples": 320,
+        "timed_steps": 50,
+        "workers": 2,
+        "validate_samples": 200,
+        "line_profile": True,
+    },
+    # Two ranks over gloo, started by torchrun; each would like another number of steps for its half second.
+    "ddp": {
+        "strategy": "ddp",
+        "backend": "gloo",
+        "ranks_per_node": 2,
+        "variant": "mnist_cnn-ddp-2cpu-gloo-fp32-native0",
+        "epoch_samples": 4096,
+        "warmup_steps": 20,
+        "min_seconds": 0.5,
+    },
+}
+"""What the processes of this module are asked for. Each is launched once, and only if a selected test needs it."""
+
+
+def mnist(folder: Path, cache: Path, **changes: Any) -> LaunchSpec:
+    """The spec of a small launch: 8 warm-up and 12 timed steps of 16 samples."""
+    fields = {
+        "variant": "mnist_cnn-single-1cpu-fp32-native0",
+        "workload": "mnist_cnn",
+        "parameters": MNIST.parameters,
+        "train_samples": MNIST.train_samples,
+        "validation_samples": MNIST.validation_samples,
+        "batch_size": 16,
+        "warmup_steps": 8,
+        "timed_steps": 12,
+        "cache_dir": str(cache),
+    }
+    return make_spec(folder, **{**fields, **changes})
+
+
+def start(spec: LaunchSpec) -> Done:
+    """Run one launch as the driver does: under torchrun for DDP, else by itself."""
+    path = Path(spec.out_dir, contract.SPEC_FILE)
+    contract.write_whole(str(path), contract.encode(spec))
+    prefix = []
+    if spec.strategy == "ddp":
+        prefix = ["-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={spec.ranks_per_node}"]
+    return run([*prefix, "-m", "perf.training.worker", str(path)], path.parent)
+
+
+def run(arguments: list[str], folder: Path) -> Done:
+    environment = {
+        key: value for key, value in os.environ.items() if not key.startswith(("PYTEST", "RANK", "WORLD"))
+    }
+    environment["OMP_NUM_THREADS"] = "1"
+    done = subprocess.run(
+        [sys.executable, *arguments],
+        cwd=ROOT,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=TIMEOUT,
+        check=False,
+    )
+    return Done(done.returncode, done.stderr, folder)
+
+
+@pytest.fixture(scope="module")
+def cache(tmp_path_factory) -> Path:
+    """Where data are generated if this machine has none: once for all launches."""
+    return tmp_path_factory.mktemp("cache")
+
+
+@pytest.fixture(scope="module")
+def launches(request, tmp_path_factory, cache) -> dict[str, Done]:
+    """The launches that the selected tests of this module ask for, two at a time, since most of one is its start."""
+    asked = {
+        name for item in request.session.items if item.path == request.path for name in item.fixturenames
+    }
+    specs = {
+        name: mnist(tmp_path_factory.mktemp(name), cache, **changes)
+        for name, changes in LAUNCHES.items()
+        if name in asked
+    }
+    with ThreadPoolExecutor(2) as pool:
+        return dict(zip(specs, pool.map(start, specs.values()), strict=True))
+
+
+@pytest.fixture(scope="module")
+def full(launches) -> Done:
+    return launches["full"]
+
+
+@pytest.fixture(scope="module")
+def synthetic(launches) -> Done:
+    return launches["synthetic"]
+
+
+@pytest.fixture(scope="module")
+def audit(launches) -> Done:
+    return launches["audit"]
+
+
+@pytest.fixture(scope="module")
+def epochs(launches) -> Done:
+    return launches["epochs"]
+
+
+@pytest.fixture(scope="module")
+def ddp(launches) -> Done:
+    return launches["ddp"]
+
+
+# --- full: as large as in smoke
+
+
+def test_a_launch_ends_with_its_record(full):
+    """Exit status 0, one record, the phase ``done``, and no stack dumped."""
+    assert 0 == full.status, full.stderr
+    assert ["rank-0.json", "spec.json", "stack-0.txt", "state-0.json"] == sorted(
+        p.name for p in full.folder.iterdir()
+    )
+    assert "done" == full.phase()
+    assert not (full.folder / "stack-0.txt").read_text(encoding="utf-8")
+
+
+def test_steps_and_window_agree(full):
+    """The sum of the steps is the window within 1 %, which is what makes a launch valid."""
+    record = full.record()
+
+    assert (20, 24, 44, 24 * 64) == (
+        record.warmup_steps,
+        len(record.step_seconds),
+        record.total_steps,
+        record.window_samples,
+    )
+    assert pytest.approx(sum(record.step_seconds), rel=0.01) == record.window_seconds
+
+
+def test_the_loss_falls_in_a_smoke_sized_launch(full):
+    """44 steps are enough for the mean of the last tenth to lie below that of the first."""
+    record = full.record()
+
+    assert record.losses_finite is True
+    assert record.loss_last < record.loss_first < 2 * math.log(10)
+
+
+def test_settings_were_read_back(full):
+    """Threads, workers, precision and the workload's own optimizer are in the record."""
+    effective = full.record().effective
+
+    assert (1, 1, 64) == (
+        effective["threads"],
+        effective["loader"]["workers"],
+        effective["loader"]["batch_size"],
+    )
+    assert ("Adadelta", "float32", None) == (
+        effective["optimizer"],
+        effective["activation_dtype"],
+        effective["strategy"],
+    )
+    assert {"matmul": False, "convolution": False} == effective["tf32"]
+
+
+def test_times_are_plausible_parts_of_the_launch(full):
+    """Starting, the first step and waiting are measured, each within what holds it."""
+    record = full.record()
+
+    assert {"imports", "interpreter", "process_group", "until_warm_up", "until_read_back"} <= set(
+        record.startup_seconds
+    )
+    assert 0 < record.startup_seconds["interpreter"]
+    assert 0 < record.wait_seconds < record.window_seconds
+    assert 0 < record.first_step_seconds <= record.epochs[0].seconds
+    assert 0 < record.epochs[0].first_batch_seconds < record.first_step_seconds
+    assert record.telemetry["children_cpu_seconds"] > 0
+
+
+def test_the_work_is_named(full):
+    """Parameters, their digest, the data's provenance and the stack."""
+    record = full.record()
+
+    assert (MNIST.parameters, 32) == (record.parameters, len(record.parameters_digest))
+    assert record.data["kind"] in {"mnist", "fashion-mnist", "generated", "mnist-format (unverified)"}
+    assert {"torch", "torchvision", "python", "numpy"} <= set(record.stack)
+    assert os.uname().nodename == record.host
+
+
+# --- synthetic, in precision default, in phases
+
+
+def test_synthetic_has_no_waits(synthetic):
+    """A batch of the ring costs microseconds; the epoch would be as long as the real one."""
+    record = synthetic.record()
+
+    assert 0 == synthetic.status, synthetic.stderr
+    assert record.wait_seconds < 0.05 * record.window_seconds
+    assert record.loss_last < record.loss_first
+
+
+def test_precision_default_reads_back_what_torch_does(synthetic):
+    """Nothing was asked for, and what is in force is recorded all the same."""
+    effective = synthetic.record().effective
+
+    assert {"matmul", "convolution"} == set(effective["tf32"]) == set(effective["product_error"])
+    assert "float32" == effective["activation_dtype"]
+
+
+def test_phases_add_up_to_the_steps(synthetic):
+    """Every step has all five phases; together they are nearly the step."""
+    record = synthetic.record()
+
+    assert dict.fromkeys(PHASES, 20) == {phase: len(s) for phase, s in record.phase_seconds.items()}
+    in_phases = sum(sum(seconds[-12:]) for seconds in record.phase_seconds.values())
+    assert 0.5 * record.window_seconds < in_phases <= record.window_seconds
+
+
+# --- audit
+
+
+def test_an_audit_counts_every_sample(audit):
+    """The first epoch delivered each sample once, in as many batches as it takes; the second was cut."""
+    assert 0 == audit.status, audit.stderr
+    first, second = audit.record().epochs
+
+    assert (32, 512, 512, True) == (first.batches, first.samples, first.distinct, first.complete)
+    assert (10, 160, 160, False) == (second.batches, second.samples, second.distinct, second.complete)
+    assert b"\xff" * 64 == zlib.decompress(base64.b64decode(first.seen))
+    assert first.order != second.order
+
+
+def test_an_audit_times_the_loader(audit):
+    """Its steps are the loader's batches; nothing was trained."""
+    record = audit.record()
+
+    assert 12 == len(record.step_seconds)
+    assert record.loss_last is record.parameters_digest is None
+    assert record.wait_seconds > 0.5 * record.window_seconds
+
+
+# --- epochs, with two loader workers and a line profile
+
+
+def test_epochs_are_whole_and_validated(epochs):
+    """Each epoch has all its samples and a validation that knows more than chance."""
+    assert 0 == epochs.status, epochs.stderr
+    for epoch in epochs.record().epochs:
+        assert (40, 320, True, 200) == (
+            epoch.batches,
+            epoch.samples,
+            epoch.complete,
+            epoch.validation_samples,
+        )
+        assert epoch.validation_accuracy > 0.2
+        assert epoch.validation_loss > 0
+        assert epoch.validation_seconds > 0
+
+
+def test_a_window_over_two_epochs_holds_only_steps(epochs):
+    """The end and the start of the loader's workers lie outside: the steps still sum to the window."""
+    record = epochs.record()
+
+    assert 50 == len(record.step_seconds)
+    assert 80 == record.total_steps
+    assert pytest.approx(sum(record.step_seconds), rel=0.02) == record.window_seconds
+    assert pytest.approx(0.7**2) == record.effective["optimizer_flags"]["lr"]
+
+
+def test_the_line_profile_is_of_the_training_loop(epochs):
+    """line_profiler's file lies beside the record and counts each of the 80 steps."""
+    name = epochs.record().line_profile
+    stats = line_profiler.load_stats(str(epochs.folder / name))
+    ((place, lines),) = stats.timings.items()
+
+    assert "train" == place[2]
+    assert 80 in {hits for _, hits, _ in lines}
+
+
+# --- two ranks
+
+
+def test_two_ranks_end_with_the_same_parameters(ddp):
+    """Each rank leaves its own record; parameters are equal bit for bit though each saw other samples."""
+    assert 0 == ddp.status, ddp.stderr
+    records = [ddp.record(rank) for rank in (0, 1)]
+
+    assert [(0, 2, 0), (1, 2, 1)] == [(r.rank, r.world_size, r.local_rank) for r in records]
+    assert records[0].parameters_digest == records[1].parameters_digest
+    assert records[0].loss_last != records[1].loss_last
+    assert 2 == len({record.pid for record in records})
+    assert ["done", "done"] == [ddp.phase(rank) for rank in (0, 1)]
+
+
+def test_two_ranks_take_the_same_steps(ddp):
+    """They agreed on the length of the window, and both trained on a falling loss."""
+    records = [ddp.record(rank) for rank in (0, 1)]
+
+    assert 1 == len({len(record.step_seconds) for record in records})
+    assert 1 == len({record.total_steps for record in records})
+    assert len(records[0].step_seconds) >= 12
+    for record in records:
+        assert record.loss_last < record.loss_first
+        assert pytest.approx(sum(record.step_seconds), rel=0.01) == record.window_seconds
+
+
+def test_two_ranks_run_as_ddp(ddp):
+    """Wrapper, world size, backend, sampler and buckets were read back on both; torchrun's threads are overruled."""
+    for rank in (0, 1):
+        effective = ddp.record(rank).effective
+        assert ("DistributedDataParallel", 2, "gloo", 1, "DistributedSampler") == (
+            effective["strategy"],
+            effective["world_size"],
+            effective["backend"],
+            effective["threads"],
+            effective["loader"]["sampler"],
+        )
+        assert 4 * MNIST.parameters == sum(effective["ddp"]["bucket_bytes"])
+
+
+# --- what ends without a record
+
+
+def test_a_spec_with_a_wrong_key_ends_with_status_2(tmp_path):
+    """The worker prints one sentence with file and key, no traceback, and writes nothing."""
+    spec = json.loads(contract.encode(make_spec(tmp_path, workload="mnist_cnn")))
+    path = tmp_path / "spec.json"
+    path.write_text(json.dumps({**spec, "batchsize": 8}), encoding="utf-8")
+    done = run(["-m", "perf.training.worker", str(path)], tmp_path)
+
+    assert worker.BAD_SPEC == done.status == 2
+    assert f"the launch spec can't be used: {path}: $ has the unknown key 'batchsize'" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert [path] == list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"workload": "alexnet"}, "there is no workload 'alexnet'"),
+        ({"workload": "../x"}, "is no module name"),
+        ({"workload": "idx"}, "is no workload: it lacks"),
+        ({"strategy": "fsdp"}, "$.strategy must be one of single, dp, ddp, found 'fsdp'"),
+        ({"device": "tpu"}, "$.device must be one of cpu, cuda, found 'tpu'"),
+        ({"mode": "half"}, "$.mode must be one of full, synthetic, io, found 'half'"),
+        ({"plan": "epoch"}, "$.plan must be one of window, epochs, audit, found 'epoch'"),
+    ],
+)
+def test_a_spec_with_an_unknown_word_can_not_be_used(tmp_path, cache, capsys, changes, message):
+    """A word that would silently be taken for another is refused before anything is trained."""
+    path = tmp_path / "spec.json"
+    path.write_text(contract.encode(mnist(tmp_path, cache, **changes)), encoding="utf-8")
+
+    assert worker.BAD_SPEC == worker.main([str(path)])
+    assert message in capsys.readouterr().err
+    assert [path] == list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("text", [None, "", "[]", '{"run": "r"}', "\x00\x00"])
+def test_a_file_that_is_no_spec_can_not_be_used(tmp_path, capsys, text):
+    """A missing, empty or foreign file is one sentence with its name."""
+    path = tmp_path / "spec.json"
+    if text is not None:
+        path.write_text(text, encoding="utf-8")
+
+    assert worker.BAD_SPEC == worker.main([str(path)])
+    assert str(path) in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("arguments", [[], ["a", "b"]])
+def test_the_worker_takes_one_argument(arguments, capsys):
+    """Anything else is the usage, not a guess."""
+    assert worker.BAD_SPEC == worker.main(arguments)
+    assert "usage: python -m perf.training.worker SPEC.json" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("changes", "phase", "message"),
+    [
+        ({"precision": "fp16"}, "setup", "precision 'fp16' is not one that this worker knows: default, fp32"),
+        ({"nodes": 2}, "setup", "the spec asks for 2 ranks, torchrun started 1"),
+        ({"loader": "dali"}, "data", "loader 'dali' is not one that this worker knows: native"),
+        ({"parameters": 1_199_881}, "data", "the catalogue says 1199881 parameters"),
+        ({"train_samples": 50_000}, "data", "the catalogue says 50000 training samples, found 60000"),
+    ],
+)
+def test_a_setting_that_is_not_in_force_ends_with_status_3(
+    tmp_path, cache, monkeypatch, capsys, changes, phase, message
+):
+    """A refusal says what was asked for and what was found, leaves no record, and its phase stays visible."""
+    # The dump of stacks is the whole process's, and pytest has its own.
+    monkeypatch.setattr(State, "watch", lambda *_: None)
+    path = tmp_path / "spec.json"
+    spec = mnist(tmp_path, cache, **{"precision": "default", **changes})
+    path.write_text(contract.encode(spec), encoding="utf-8")
+
+    assert worker.NOT_IN_FORCE == worker.main([str(path)]) == 3
+    error = capsys.readouterr().err
+    assert error.startswith("stackproof worker: a setting was asked for and is not in force: ")
+    assert message in error
+    assert {"spec.json", "state-0.json"} == {found.name for found in tmp_path.iterdir()}
+    assert phase == json.loads((tmp_path / "state-0.json").read_text(encoding="utf-8"))["phase"]
