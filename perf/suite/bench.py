@@ -9,7 +9,6 @@ from typing import Any, Protocol
 
 from perf import contract, records
 from perf.catalogue import GROUPS, Group, Member
-from perf.report.summary import launch_words
 from perf.suite.plan import Context, build_spec, launches_planned, order_of_round
 
 
@@ -81,8 +80,12 @@ class Bench:
         Starts one launch and returns its record; raises if it gave none.
     runnable
         Whether a member can run on this machine.
+    words
+        Says a launch's result in a few words, for the progress.
     worker
         Name of the xdist worker, or empty: part of launch names, so that two workers never use one.
+    extras
+        Launches of each variant beside the judged ones: ``line-profile``, ``phases``.
     """
 
     def __init__(
@@ -91,16 +94,20 @@ class Bench:
         run: records.Run,
         launch: Callable[[contract.LaunchSpec], contract.LaunchRecord],
         runnable: Callable[[Member], bool],
+        words: Callable[[contract.LaunchRecord], str],
+        *,
         worker: str = "",
+        extras: tuple[str, ...] = (),
     ) -> None:
         self._context = context
         self._run = run
         self._launch = launch
         self._runnable = runnable
+        self._words = words
         self._worker = worker
+        self._extras = extras
         self._taken: dict[str, _Taken] = {}
         self._number = 0
-        self.extras: tuple[str, ...] = ()
 
     def measure(self, member: Member) -> Measurement:
         """Return the member's launches; its whole group is measured by the first test that needs one of it."""
@@ -137,11 +144,11 @@ class Bench:
         members = [m for m in group.members if self._runnable(m)]
         rounds = launches_planned(group, self._context.profile)
         profiled = [m for m in members if m.variant.mode != "io"]
-        self._event("planned", group.name, total=len(members) * rounds + len(profiled) * len(self.extras))
+        self._event("planned", group.name, total=len(members) * rounds + len(profiled) * len(self._extras))
         for round_number in range(rounds):
             for member in order_of_round(members, round_number):
                 self._one(taken, member, round_number, of=rounds)
-        for extra in self.extras:
+        for extra in self._extras:
             for member in profiled:
                 self._one(taken, member, 0, of=1, extra=extra)
         return taken
@@ -183,7 +190,7 @@ class Bench:
         self._run.append(records.RECORDS, record)
         if not extra:
             taken.launches.setdefault(member.id, []).append(record)
-        self._event("done", member.group, **about, text=launch_words(record))
+        self._event("done", member.group, **about, text=self._words(record))
 
     def _event(self, kind: str, group: str, **rest: Any) -> None:
         self._run.append(

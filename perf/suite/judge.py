@@ -13,16 +13,12 @@ from perf.catalogue import GROUPS, Member, Pair
 from perf.limits import Limit
 from perf.profiles import Profile
 from perf.suite.bench import Measurement, Source
-from perf.suite.outcomes import Unproven
+from perf.suite.outcomes import LimitMissed, Unproven
 from perf.suite.plan import launches_planned
 from perf.verdict.fixed import judge_ratio, judge_share
 from perf.verdict.one_sample import judge_one_sample
 from perf.verdict.outcome import Judgement, Verdict
 from perf.verdict.plausible import negative_share, too_efficient
-
-
-class LimitMissed(AssertionError):
-    """A number is beyond its limit: an ordinary failure."""
 
 
 @dataclass(frozen=True)

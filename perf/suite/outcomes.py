@@ -25,6 +25,10 @@ INFRASTRUCTURE = "infrastructure"
 """What the attribute `verdict` of a report holds where a launch or a process gave nothing to judge."""
 
 
+class LimitMissed(AssertionError):
+    """A number is beyond its limit: an ordinary failure."""
+
+
 class Unproven(Skipped):
     """Ends a test whose verdict is inconclusive, invalid or unreferenced.
 

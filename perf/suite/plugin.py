@@ -10,9 +10,8 @@ import pytest
 
 from perf.catalogue import Member, Pair
 from perf.suite.bench import Stored
-from perf.suite.judge import Judge, LimitMissed
 from perf.suite.options import Options, add_options, read_options
-from perf.suite.outcomes import INFRASTRUCTURE, LETTERS, Tally, Unproven, exit_status
+from perf.suite.outcomes import INFRASTRUCTURE, LETTERS, LimitMissed, Tally, Unproven, exit_status
 from perf.suite.selection import MARKS, expand_markexpr, group_in_profile, need_of, why_not
 from perf.suite.session import Session
 from perf.verdict.outcome import Verdict
@@ -44,10 +43,8 @@ def pytest_configure(config: pytest.Config) -> None:
         session = Session(options, Path(run) if run else None, worker=workerinput["workerid"])
     else:
         session = Session(options, None)
-        if _measures(config):
-            session.open_run()
-            if not config.option.xmlpath:
-                config.option.xmlpath = str(session.run.folder / "junit.xml")
+        if _measures(config) and session.run and not config.option.xmlpath:
+            config.option.xmlpath = str(session.run.folder / "junit.xml")
     config.stash[SESSION] = session
 
 
@@ -95,7 +92,6 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     session = config.stash[SESSION]
     perf = [item for item in items if need_of(item.iter_markers())]
     config.stash[TALLY].collected += len(perf)
-    session.has_perf_tests = bool(perf)
     left_out = [item for item in perf if not _in_profile(item, session.options)]
     if left_out:
         config.hook.pytest_deselected(items=left_out)
@@ -118,7 +114,7 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
     if session.options.records:
         _skip_what_is_not_stored(item, session)
         return
-    machine = session.machine
+    machine = session.measuring.machine
     reason = why_not(need, machine, machine.device(session.options.device))
     if reason:
         pytest.skip(reason)
@@ -126,7 +122,7 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
 def _skip_what_is_not_stored(item: pytest.Item, session: Session) -> None:
     """Skip a test whose launches the stored runs do not hold."""
-    source = session.source
+    source = session.measuring.source
     callspec = getattr(item, "callspec", None)
     for value in callspec.params.values() if callspec is not None and isinstance(source, Stored) else ():
         for member in (value.new, value.base) if isinstance(value, Pair) else (value,):
@@ -138,11 +134,11 @@ def _skip_what_is_not_stored(item: pytest.Item, session: Session) -> None:
 @pytest.fixture(scope="session")
 def bench(request: pytest.FixtureRequest) -> Any:
     """Measures variants: `bench.measure(member)` returns the launches of a member, its whole group measured."""
-    return request.config.stash[SESSION].source
+    return request.config.stash[SESSION].measuring.source
 
 
 @pytest.fixture
-def limits(request: pytest.FixtureRequest) -> Judge:
+def limits(request: pytest.FixtureRequest) -> Any:
     """Judges measurements against limits and references, and records the verdict."""
     return request.config.stash[SESSION].judge(request.node.name, request.node.user_properties)
 
@@ -157,6 +153,9 @@ def pytest_runtest_makereport(
     # A report's own attributes travel from xdist's workers to its controller.
     if isinstance(error, Unproven):
         vars(report)["verdict"] = error.verdict.value
+        if isinstance(report.longrepr, tuple):
+            # Path, line and the reason in words, without the name of a Python class: JUnit shows it.
+            report.longrepr = (*report.longrepr[:2], str(error))
     elif error is not None and item.config.stash[SESSION].is_infrastructure(error):
         vars(report)["verdict"] = INFRASTRUCTURE
         # The message tells all; the driver's own frames would only hide it.

@@ -20,7 +20,7 @@ from perf import contract
 from perf.launch.failure import LaunchFailed
 from perf.launch.preflight import NodeFacts
 from perf.launch.stack import Stack
-from perf.suite import session
+from perf.suite import measuring
 from perf.suite.plan import batches_an_epoch
 
 SETTINGS: dict[str, Any] = json.loads(os.environ.get("FAKE_STACK", "{}"))
@@ -155,7 +155,9 @@ def find_stack(option: str | None, *ignored: Any, **also: Any) -> Stack:
     return Stack("fake", "python3", facts)
 
 
-session.launch = launch
-session.find_stack = find_stack
-session.cores_allowed = lambda: SETTINGS.get("cores", 2)
-session.collect = lambda stack: NodeFacts(SETTINGS.get("cores", 2), tuple(stack.facts["gpus"]), 2**30, 4096, 1)
+measuring.launch = launch
+measuring.find_stack = find_stack
+measuring.cores_allowed = lambda: SETTINGS.get("cores", 2)
+measuring.collect = lambda stack: NodeFacts(
+    SETTINGS.get("cores", 2), tuple(stack.facts["gpus"]), 2**30, 4096, 1
+)

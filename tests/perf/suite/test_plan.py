@@ -9,7 +9,14 @@ from hypothesis import strategies as st
 
 from perf.catalogue import GROUPS
 from perf.profiles import PROFILES
-from perf.suite.plan import FIRST_SEED, Context, batches_an_epoch, build_spec, launches_planned, order_of_round
+from perf.suite.plan import (
+    FIRST_SEED,
+    Context,
+    batches_an_epoch,
+    build_spec,
+    launches_planned,
+    order_of_round,
+)
 
 
 @given(st.integers(1, 7), st.integers(0, 50))
@@ -38,7 +45,13 @@ def test_two_members_alternate():
 
 @pytest.mark.parametrize(
     ("samples", "ranks", "batch", "expected"),
-    [(60_000, 1, 64, 938), (60_000, 2, 64, 469), (50_000, 1, 64, 782), (50_000, 2, 64, 391), (50_000, 2, 128, 196)],
+    [
+        (60_000, 1, 64, 938),
+        (60_000, 2, 64, 469),
+        (50_000, 1, 64, 782),
+        (50_000, 2, 64, 391),
+        (50_000, 2, 128, 196),
+    ],
 )
 def test_the_sources_counts_of_steps(samples, ranks, batch, expected):
     """938 steps for MNIST on one rank; the counts that the sources ask about for CIFAR-100."""
@@ -66,7 +79,9 @@ def test_members_of_a_group_are_fed_alike(name):
 def test_members_of_a_round_share_a_seed_and_rounds_differ():
     """Both sides of a comparison train on the same batches; the next round on others."""
     member = GROUPS["loader@mnist_cnn-cpu"].members[0]
-    seeds = [build_spec(context(), member, launch="l", round_number=r, out_dir=Path("/o")).seed for r in range(3)]
+    seeds = [
+        build_spec(context(), member, launch="l", round_number=r, out_dir=Path("/o")).seed for r in range(3)
+    ]
 
     assert [FIRST_SEED, FIRST_SEED + 1, FIRST_SEED + 2] == seeds
 
@@ -82,7 +97,9 @@ def test_smoke_judges_one_pair_and_looks_at_the_rest():
 def test_smoke_gives_every_rank_one_thread():
     """One thread a rank: with two, a busy neighbour makes a step on two cores several times slower."""
     for member in GROUPS["ddp@mnist_cnn-cpu"].members:
-        assert 1 == build_spec(context("smoke"), member, launch="l", round_number=0, out_dir=Path("/o")).threads
+        assert (
+            1 == build_spec(context("smoke"), member, launch="l", round_number=0, out_dir=Path("/o")).threads
+        )
 
 
 def test_a_gpu_window_has_at_least_50_steps_and_2_seconds():

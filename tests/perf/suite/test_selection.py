@@ -48,7 +48,12 @@ def test_a_run_measures_gpus_where_there_are_any(asked, machine, expected):
 
 def test_the_largest_of_several_marks_counts():
     """A pair needs as many GPUs as its larger member."""
-    marks = [pytest.mark.gpus(n=1), pytest.mark.gpus(n=2), pytest.mark.device(kind="cuda"), pytest.mark.gpus(n=1)]
+    marks = [
+        pytest.mark.gpus(n=1),
+        pytest.mark.gpus(n=2),
+        pytest.mark.device(kind="cuda"),
+        pytest.mark.gpus(n=1),
+    ]
 
     assert Need("cuda", gpus=2) == need_of(m.mark for m in marks)
 

@@ -133,6 +133,40 @@ def test_the_window_is_as_long_as_its_least_time(device):
     assert 44 == meter.window_steps
 
 
+def test_a_window_goes_on_where_its_steps_were_faster_than_the_warm_up(device):
+    """What the warm-up's pace would make too short is extended until it lasts its least time."""
+    meter = make_meter(device, warmup_steps=10, timed_steps=5, min_seconds=20.0)
+    meter.start_epoch()
+    stopped = False
+    while not stopped:
+        device.queue(1.0 if meter.total_steps < 10 else 0.1)
+        stopped = meter.step(None, SAMPLES)
+
+    # 22 steps for 20 s at the warm-up's pace; 17.8 s lacked then, which take another 196 steps.
+    assert 22 + 196 == meter.window_steps == len(meter.step_seconds())
+    assert pytest.approx(21.8) == meter.window_seconds
+    assert pytest.approx(sum(meter.step_seconds())) == meter.window_seconds
+    assert [23, 197] == device.prepared
+
+
+def test_a_rank_goes_on_with_one_that_lacks_time(device):
+    """Each rank tells what it lacks when its steps are done, also nothing, and all take what one still needs."""
+    told = []
+    answers = iter([30, 4, 0])
+
+    def agree(steps: int) -> int:
+        told.append(steps)
+        return next(answers)
+
+    meter = make_meter(device, warmup_steps=10, min_seconds=2.0, agree=agree)
+    run_epoch(device, meter, Batches(device, 100, wait=0.0))
+
+    # At a second a step it wants 5 steps, since so many were asked for; after 30 it lacks nothing.
+    assert [5, 0, 0] == told
+    assert 34 == meter.window_steps == len(meter.step_seconds())
+    assert meter.finished
+
+
 def test_the_steps_asked_for_are_taken_even_if_they_take_longer(device):
     """`min_seconds` never shortens a window."""
     meter = make_meter(device, timed_steps=50, min_seconds=0.5)

@@ -1,0 +1,141 @@
+"""The stack under test, the machine, and where a run's launches come from."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import json
+import os
+import time
+from pathlib import Path
+
+import filelock
+
+from perf import contract, records
+from perf.catalogue import Member
+from perf.launch.failure import LaunchFailed
+from perf.launch.launcher import launch
+from perf.launch.lock import LockError, NodeLock
+from perf.launch.preflight import collect
+from perf.launch.stack import Stack, StackError, find_stack
+from perf.machine import cores_allowed, system_facts
+from perf.profiles import PROFILES
+from perf.report.stored import load
+from perf.report.summary import launch_words
+from perf.suite.bench import Bench, Source, Stored
+from perf.suite.options import Options
+from perf.suite.plan import Context
+from perf.suite.preflight import Preflight, Unfit
+from perf.suite.selection import Machine, need_of_member, why_not
+
+STACK_FILE = "stack.json"
+
+INFRASTRUCTURE_ERRORS = (LaunchFailed, LockError, StackError, Unfit, contract.ContractError, OSError)
+"""Errors that say that nothing was measured, rather than that a number is bad."""
+
+
+class Measuring:
+    """What one process needs to measure. Everything is found out once, when it is first needed."""
+
+    def __init__(self, options: Options, run: records.Run, worker: str) -> None:
+        self._options = options
+        self._run = run
+        self._worker = worker
+
+    @functools.cached_property
+    def stack(self) -> Stack:
+        """The stack under test, probed once a run: xdist's workers share the answer."""
+        cache = self._run.folder / STACK_FILE
+        with filelock.FileLock(f"{cache}.lock", fallback_to_soft=False):
+            if cache.is_file():
+                found = json.loads(cache.read_text(encoding="utf-8"))
+                return Stack(found["name"], found["python"], found["facts"])
+            stack = find_stack(self._options.stack, os.environ.get("PATH", ""), os.environ)
+            facts = {"name": stack.name, "python": stack.python, "facts": stack.facts}
+            contract.write_whole(str(cache), json.dumps(facts))
+            self._write_environment(stack)
+        return stack
+
+    def _write_environment(self, stack: Stack) -> None:
+        options = {key: str(value) for key, value in vars(self._options).items()}
+        stack_facts = {"name": stack.name, "python_path": stack.python, **stack.facts}
+        self._run.write_environment(
+            {**system_facts(), "stack": stack_facts, "options": options, "run": self._run.name}
+        )
+
+    @functools.cached_property
+    def machine(self) -> Machine:
+        """What there is to run on."""
+        facts = self.stack.facts
+        return Machine(
+            gpus=len(facts["gpus"]),
+            cores=cores_allowed(),
+            nccl=bool(facts.get("nccl")),
+            gloo=bool(facts.get("gloo", True)),
+        )
+
+    @functools.cached_property
+    def preflight(self) -> Preflight:
+        """What each launch is checked by."""
+        return Preflight(functools.partial(collect, self.stack), self._note)
+
+    @functools.cached_property
+    def source(self) -> Source:
+        """Where launches come from: stored runs where ``--records`` names some, else this machine."""
+        return self._stored() if self._options.records else self._bench()
+
+    def _stored(self) -> Stored:
+        folders = self._options.records
+        launches = [record for folder in folders for record in records.Run(folder).records()]
+        for record in launches:
+            self._run.append(records.RECORDS, record)
+        # What was measured elsewhere is reported with where it was measured.
+        environment = load(folders[0]).environment
+        self._run.write_environment({**environment, "judged_again": [str(folder) for folder in folders]})
+        return Stored(launches, ", ".join(str(folder) for folder in folders))
+
+    def _bench(self) -> Bench:
+        options = self._options
+        context = Context(
+            run=self._run.name,
+            profile=PROFILES[options.profile],
+            cores=self.machine.cores,
+            cache_dir=options.cache_dir,
+            data_root=options.data_root,
+            time_limit_seconds=options.launch_timeout,
+        )
+        os.makedirs(options.cache_dir, exist_ok=True)
+        lock = None if options.share_node else NodeLock(self._run.name, say=self._note)
+        return Bench(
+            context,
+            self._run,
+            functools.partial(self._launch, lock),
+            self._runnable,
+            launch_words,
+            worker=self._worker,
+            extras=options.extras,
+        )
+
+    def _note(self, text: str) -> None:
+        event = records.Event("note", time.time(), text=text, worker=self._worker)
+        self._run.append(records.EVENTS, event)
+
+    def _runnable(self, member: Member) -> bool:
+        device = self.machine.device(self._options.device)
+        return why_not(need_of_member(member), self.machine, device) is None
+
+    def _launch(self, lock: NodeLock | None, spec: contract.LaunchSpec) -> contract.LaunchRecord:
+        self.preflight(spec)
+        record = launch(spec, self.stack, lock=lock)
+        return self._keep_profiles(spec, record)
+
+    def _keep_profiles(
+        self, spec: contract.LaunchSpec, record: contract.LaunchRecord
+    ) -> contract.LaunchRecord:
+        """Move line profiles to the run's ``profiles``, named after their launch."""
+        kept = []
+        for name in record.line_profiles:
+            target = self._run.profile_folder() / f"{record.launch}-{Path(name).name}"
+            (Path(spec.out_dir) / Path(name).name).replace(target)
+            kept.append(str(target.relative_to(self._run.folder)))
+        return dataclasses.replace(record, line_profiles=kept)

@@ -1,0 +1,288 @@
+"""The suite as a user runs it: the real tests, hooks and catalogue, over a stack that answers at once (fake_stack.py)."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from perf import contract, records
+
+ROOT = Path(__file__).parents[3]
+HERE = Path(__file__).parent
+
+
+@dataclass
+class Outcome:
+    """What an inner run left: exit status, output, and its folder."""
+
+    status: int
+    output: str
+    results: Path
+
+    @property
+    def run(self) -> records.Run:
+        return records.Run((self.results / "latest").resolve())
+
+    @property
+    def verdicts(self) -> dict[str, str]:
+        return {v.test: v.verdict for v in self.run.verdicts()}
+
+
+@pytest.fixture
+def suite(tmp_path):
+    """Run pytest on the repository's perf tests in a process of its own; returns the outcome."""
+
+    def run(*arguments: str, **settings) -> Outcome:
+        environment = {k: v for k, v in os.environ.items() if not k.startswith(("PYTEST_", "COV_"))}
+        environment |= {"FAKE_STACK": json.dumps(settings), "PYTHONPATH": str(HERE), "COLUMNS": "120"}
+        command = [
+            sys.executable,
+            "-m",
+            "pytest",
+            "-p",
+            "fake_stack",
+            "-p",
+            "no:cacheprovider",
+            "-p",
+            "no:hypothesispytest",
+        ]
+        done = subprocess.run(
+            [*command, "--results", str(tmp_path / "results"), *(arguments or ("perf",))],
+            cwd=ROOT,
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=120,
+        )
+        return Outcome(done.returncode, done.stdout + done.stderr, tmp_path / "results")
+
+    return run
+
+
+def test_a_healthy_smoke_run_ends_with_0_and_leaves_every_file(suite):
+    """Smoke judges one pair, looks at the rest, says that inconclusive counts as 0, and writes the files of a run."""
+    done = suite("perf", "--profile", "smoke", cores=2)
+
+    assert 0 == done.status, done.output
+    assert "smoke is too short to decide" in done.output
+    for name in ("environment.json", "records.jsonl", "verdicts.jsonl", "events.jsonl", "junit.xml"):
+        assert (done.run.folder / name).is_file()
+    metrics = {v.metric for v in done.run.verdicts()}
+    assert {
+        "throughput",
+        "loader_share",
+        "ddp_overhead",
+        "weak_scaling_overhead",
+        "first_epoch_penalty",
+    } == metrics
+    variants = Counter(r.variant for r in done.run.records())
+    assert 5 == variants["mnist_cnn-single-1cpu-fp32-native-synthetic"] - 1
+    assert 1 == variants["mnist_cnn-ddp-2cpu-gloo-fp32-native"]
+
+
+def test_a_ratio_beyond_its_limit_fails_with_1_and_says_how_much(suite):
+    """DDP at twice the time of one process fails after 7 launches a side, with ratio, limit and launches in words."""
+    done = suite("perf/test_ddp.py", cores=2, steps={"ddp-1cpu": 0.02})
+
+    assert 1 == done.status, done.output
+    assert "fail" == done.verdicts["test_ddp_overhead_at_world_size_1[ddp@mnist_cnn-cpu-1]"]
+    message = re.search(r"step of mnist_cnn-ddp-1cpu.*limit 1\.2; 7 launches a side", done.output)
+    assert message, done.output
+
+
+def test_a_launch_that_gives_no_record_ends_with_11_and_the_other_tests_go_on(suite):
+    """The error names what the launcher said; tests of the other members of the group are judged all the same."""
+    done = suite("perf/test_ddp.py", cores=2, fail={"ddp-2cpu": "rank 1 was killed by signal 9 (SIGKILL)"})
+
+    assert 11 == done.status, done.output
+    assert "rank 1 was killed by signal 9 (SIGKILL)" in done.output
+    assert "Traceback" not in done.output
+    assert {"test_ddp_overhead_at_world_size_1[ddp@mnist_cnn-cpu-1]": "pass"} == done.verdicts
+
+
+def test_an_unfit_machine_ends_with_11(suite):
+    """An invalid launch makes the verdict invalid, with its reason."""
+    done = suite("perf/test_ddp.py", cores=2, invalid={"ddp-2cpu": "the clock was throttled"})
+
+    assert 11 == done.status, done.output
+    assert "invalid" == done.verdicts["test_ddp_overhead_in_weak_scaling[ddp@mnist_cnn-cpu-2]"]
+    assert "the clock was throttled" in done.output
+    assert "1 invalid" in done.output
+
+
+def test_a_value_on_its_limit_ends_with_10(suite):
+    """On the limit itself the answer is inconclusive, and the run says so."""
+    done = suite("perf/test_ddp.py", cores=2, steps={"ddp-1cpu": 0.012})
+
+    assert 10 == done.status, done.output
+    assert "inconclusive" == done.verdicts["test_ddp_overhead_at_world_size_1[ddp@mnist_cnn-cpu-1]"]
+    assert "1 inconclusive" in done.output
+
+
+def test_a_gpu_run_without_gpus_judges_nothing_and_ends_with_12(suite):
+    """Every test is skipped with what it needs; nothing judged is not a pass."""
+    done = suite("perf", "--device", "cuda", "-rs", cores=2)
+
+    assert 12 == done.status, done.output
+    assert "needs 2 GPUs, 0 here" in done.output
+    assert "Nothing was judged" in done.output
+
+
+def test_a_loss_that_does_not_fall_fails(suite):
+    """An exact fact is an ordinary failure."""
+    done = suite("perf/test_throughput.py", cores=2, changes={"single-1cpu-fp32-native": {"loss_last": 3.0}})
+
+    assert 1 == done.status, done.output
+    assert "test_loss_falls" in done.output
+
+
+def test_require_references_turns_unreferenced_into_a_failure(suite):
+    """Without the option a number without reference is listed and the run is 0; with it, it fails."""
+    arguments = ("perf/test_throughput.py", "-k", "floor")
+    plain = suite(*arguments, cores=2)
+    strict = suite(*arguments, "--require-references", cores=2)
+
+    assert (0, 1) == (plain.status, strict.status), plain.output + strict.output
+    assert "unreferenced" in plain.output
+
+
+def test_faster_than_possible_is_invalid(suite):
+    """A share of -30 % means that the modes did not do the same work."""
+    done = suite("perf/test_loader.py", cores=2, steps={"native-synthetic": 0.013})
+
+    assert 11 == done.status, done.output
+    assert "invalid" == done.verdicts["test_loader_share_is_within_its_limit[loader@mnist_cnn-cpu-1]"]
+
+
+def test_oversubscribed_variants_run_and_are_never_judged(suite):
+    """A variant with more workers than cores is flagged and its number is not held against anything."""
+    done = suite("perf/test_ddp.py", cores=2, changes={"ddp-1cpu": {"flags": ["oversubscribed"]}})
+
+    assert "unreferenced" == done.verdicts["test_ddp_overhead_at_world_size_1[ddp@mnist_cnn-cpu-1]"]
+    assert "oversubscribed" in done.output
+
+
+def test_a_short_mark_expression_selects(suite):
+    """-m "gpus(2) and backend(nccl)" selects the tests that need just that."""
+    done = suite("perf", "--collect-only", "-q", "-m", "gpus(2) and backend(nccl)")
+
+    selected = [line for line in done.output.splitlines() if "::" in line]
+    assert selected
+    assert all("2gpu" in line or "gpu-2" in line for line in selected), selected
+
+
+def test_collecting_makes_no_run_and_imports_no_torch(suite, tmp_path):
+    """--collect-only is only that: no folder, no probe of a stack, no torch in the process."""
+    probe = tmp_path / "probe.py"
+    probe.write_text(
+        "import sys, pytest\n"
+        "status = pytest.main(['perf', '--collect-only', '-q', '-p', 'no:cacheprovider', '--results', sys.argv[1]])\n"
+        "assert 'torch' not in sys.modules and 'rich' not in sys.modules\n"
+        "sys.exit(status)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, str(probe), str(tmp_path / "none")],
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+    )
+
+    assert 0 == done.returncode, done.stdout + done.stderr
+    assert not (tmp_path / "none").exists()
+
+
+def test_two_workers_measure_every_group_once(suite):
+    """With -n 2 a group is one worker's, launches have distinct names, and the outcomes and status are the same."""
+    one = suite("perf", cores=4)
+    serial = one.verdicts
+    two = suite("perf", "-n", "2", cores=4)
+
+    assert one.status == two.status, two.output
+    assert serial == two.verdicts
+    launches = two.run.records()
+    assert (
+        len(launches)
+        == len({r.launch for r in launches})
+        == len(list((two.run.folder / "launches").iterdir()))
+    )
+    by_group = {(r.group, r.launch.split("-")[0]) for r in launches}
+    assert len(by_group) == len({group for group, _ in by_group})
+    assert {"gw0", "gw1"} == {worker for _, worker in by_group}
+    assert "samples/s" in two.output, "progress is drawn by the controller"
+
+
+def test_stored_launches_are_judged_again_to_the_same_verdicts(suite, tmp_path):
+    """--records measures nothing, gives the same verdicts and says where they were measured."""
+    first = suite("perf", cores=2, steps={"ddp-1cpu": 0.02})
+    stored, verdicts = first.run.folder, first.verdicts
+    again = suite("perf", "--records", str(stored), fail={"mnist": "measured again"})
+
+    assert first.status == again.status == 1, again.output
+    assert verdicts == again.verdicts
+    assert not (again.run.folder / "launches").exists()
+    assert str(stored) in (again.run.folder / "environment.json").read_text()
+
+
+def test_what_the_stored_runs_lack_is_skipped_with_the_reason(suite):
+    """A test whose launches are not there is skipped, not failed, and says which launches it lacks."""
+    first = suite("perf/test_ddp.py", cores=2)
+    again = suite("perf", "--records", str(first.run.folder), "-rs")
+
+    assert 0 == again.status, again.output
+    assert "holds no launch of mnist_cnn-single-1cpu-fp32-native+epochs" in again.output
+
+
+def test_a_verdict_does_not_depend_on_what_else_is_selected(suite):
+    """A test that escalates adds launches for itself only: the others' verdicts and launches stay as they are alone."""
+    settings = {"cores": 2, "steps": {"ddp-1cpu": 0.012, "ddp-2cpu": 0.0155}}
+    together = suite("perf/test_ddp.py", **settings)
+    both = {v.test: (v.verdict, v.estimate, v.launches) for v in together.run.verdicts()}
+    for name in ("world_size_1", "weak_scaling"):
+        alone = suite("perf/test_ddp.py", "-k", name, **settings)
+        for v in alone.run.verdicts():
+            assert (v.verdict, v.estimate, v.launches) == both[v.test]
+
+
+def test_x_does_not_stop_on_inconclusive(suite):
+    """-x is for failures: an inconclusive verdict does not end the run."""
+    done = suite("perf/test_ddp.py", "-x", cores=2, steps={"ddp-1cpu": 0.012})
+
+    assert 10 == done.status, done.output
+    assert 2 == len(done.verdicts)
+
+
+def test_junit_holds_the_verdict_and_no_failure_for_inconclusive(suite):
+    """Inconclusive is a skip with its reason in JUnit; the verdict's numbers are properties of the test."""
+    done = suite("perf/test_ddp.py", cores=2, steps={"ddp-1cpu": 0.012})
+    junit = (done.run.folder / "junit.xml").read_text()
+
+    assert "<failure" not in junit
+    assert 'message="inconclusive: ' in junit
+    assert 'name="verdict" value="inconclusive"' in junit or 'value="inconclusive"' in junit
+
+
+def test_bad_options_are_usage_errors(suite):
+    """A folder that is no run and a time limit of 0 are refused with what was expected."""
+    no_run = suite("perf", "--records", "docs")
+    no_limit = suite("perf", "--launch-timeout", "0")
+
+    assert (4, 4) == (no_run.status, no_limit.status)
+    assert "holds no records.jsonl" in no_run.output
+    assert "give seconds above 0" in no_limit.output
+
+
+def test_records_keep_to_the_contract(suite):
+    """Every line of a run reads back as the record that it is."""
+    done = suite("perf", "--profile", "smoke", cores=2)
+
+    assert all(isinstance(r, contract.LaunchRecord) for r in done.run.records())
+    assert all(isinstance(v, records.VerdictRecord) for v in done.run.verdicts())
