@@ -58,8 +58,8 @@ WEAK_SCALING = {
         "weak_scaling_overhead",
         1.80,
         "ratio",
-        "Two H100s over NVLink showed 1.40: DDP's host time (1.27 on one rank) and an all-reduce of 4.8 MB, 0.1 ms over "
-        "NVLink and about 1 ms through host memory. Beyond 1.80 the ranks wait for something else.",
+        "Two H100s over NVLink showed 1.40: DDP's host time (1.27 on one rank) and an all-reduce of 4.8 MB, 0.1 ms "
+        "over NVLink and about 1 ms through host memory. Beyond 1.80 the ranks wait for something else.",
     ),
 }
 
@@ -83,8 +83,8 @@ FIRST_EPOCH = {
         "first_epoch_penalty",
         1.50,
         "ratio",
-        "The first epoch of mnist_cnn holds the loading of CUDA's kernels, 0.4 s of 3.1 s: an H100 showed 1.08. Loaders "
-        "with cold caches took up to 55 epochs' time for it.",
+        "The first epoch of mnist_cnn holds the loading of CUDA's kernels, 0.4 s of 3.1 s: an H100 showed 1.08. "
+        "Loaders with cold caches took up to 55 epochs' time for it.",
     ),
 }
 

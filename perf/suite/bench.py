@@ -37,6 +37,9 @@ class Measurement:
 class Source(Protocol):
     """Where launches come from: measured now, or stored."""
 
+    def lacks(self, member: Member) -> str | None:
+        """Return why the source can't have launches of the member, in words; None if it can."""
+
     def measure(self, member: Member) -> Measurement:
         """Return the member's launches, with its group's measured first if need be."""
 
@@ -108,6 +111,10 @@ class Bench:
         self._extras = extras
         self._taken: dict[str, _Taken] = {}
         self._number = 0
+
+    def lacks(self, member: Member) -> str | None:
+        """Whatever this machine can run can be measured; the tests of the rest were skipped."""
+        return None
 
     def measure(self, member: Member) -> Measurement:
         """Return the member's launches; its whole group is measured by the first test that needs one of it."""
@@ -209,7 +216,7 @@ class Stored:
                 key = (record.group, record.variant + ("" if record.plan == "window" else f"+{record.plan}"))
                 self._launches.setdefault(key, []).append(record)
 
-    def why_not(self, member: Member) -> str | None:
+    def lacks(self, member: Member) -> str | None:
         """Return why the member can't be judged again: there is no launch of it in its group; None if there is."""
         if pick(self._launches.get((member.group, member.id), []), ""):
             return None
@@ -228,7 +235,7 @@ class Stored:
     def sides(self, test: str, members: Sequence[Member]) -> list[Measurement]:
         """Return the stored launches that `test` may use."""
         for member in members:
-            reason = self.why_not(member)
+            reason = self.lacks(member)
             if reason:
                 raise NotStored(reason)
         return [Measurement(m, pick(self._launches[m.group, m.id], test)) for m in members]

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from perf.catalogue import Member, Pair
-from perf.suite.bench import Stored
 from perf.suite.options import Options, add_options, read_options
 from perf.suite.outcomes import INFRASTRUCTURE, LETTERS, LimitMissed, Tally, Unproven, exit_status
 from perf.suite.selection import MARKS, expand_markexpr, group_in_profile, need_of, why_not
@@ -122,11 +121,10 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
 def _skip_what_is_not_stored(item: pytest.Item, session: Session) -> None:
     """Skip a test whose launches the stored runs do not hold."""
-    source = session.measuring.source
     callspec = getattr(item, "callspec", None)
-    for value in callspec.params.values() if callspec is not None and isinstance(source, Stored) else ():
+    for value in callspec.params.values() if callspec is not None else ():
         for member in (value.new, value.base) if isinstance(value, Pair) else (value,):
-            reason = source.why_not(member) if isinstance(member, Member) else None
+            reason = session.measuring.source.lacks(member) if isinstance(member, Member) else None
             if reason:
                 pytest.skip(reason)
 

@@ -91,34 +91,34 @@ def launch(spec: contract.LaunchSpec, stack: Stack, **ignored: Any) -> contract.
             for field in dataclasses.fields(contract.LaunchRecord)
             if hasattr(spec, field.name)
         }
-        | dict(
-            started_at=0.0,
-            launch_seconds=3.0,
-            stack={"torch": "0.0"},
-            data={"kind": "generated"},
-            host=["fake"] * ranks,
-            device_names=["fake"],
-            gpu_uuids=[[f"GPU-{rank}"] if spec.gpus else [] for rank in range(ranks)],
-            step_seconds=[steps] * ranks,
-            median_step_seconds=seconds,
-            halves=[[seconds, seconds]] * ranks,
-            window_seconds=window,
-            window_seconds_per_rank=[window] * ranks,
-            samples=ranks * batch * len(steps),
-            samples_per_second=ranks * batch * len(steps) / window,
-            wait_seconds=[0.0] * ranks,
-            total_steps=[64] * ranks,
-            loss_first=None if io else 2.0,
-            loss_last=None if io else 1.0,
-            losses_finite=None if io else True,
-            first_step_seconds=0.2,
-            epoch_seconds=[max(rank[i].seconds for rank in epochs) for i in range(len(epochs[0]))],
-            epochs=epochs,
-            parameters_digests=[None if io else "same"] * ranks,
-            peak_memory_bytes=[{}] * ranks,
-            reserved_memory_bytes=[{}] * ranks,
-            allocator_retries=0,
-            effective=[
+        | {
+            "started_at": 0.0,
+            "launch_seconds": 3.0,
+            "stack": {"torch": "0.0"},
+            "data": {"kind": "generated"},
+            "host": ["fake"] * ranks,
+            "device_names": ["fake"],
+            "gpu_uuids": [[f"GPU-{rank}"] if spec.gpus else [] for rank in range(ranks)],
+            "step_seconds": [steps] * ranks,
+            "median_step_seconds": seconds,
+            "halves": [[seconds, seconds]] * ranks,
+            "window_seconds": window,
+            "window_seconds_per_rank": [window] * ranks,
+            "samples": ranks * batch * len(steps),
+            "samples_per_second": ranks * batch * len(steps) / window,
+            "wait_seconds": [0.0] * ranks,
+            "total_steps": [64] * ranks,
+            "loss_first": None if io else 2.0,
+            "loss_last": None if io else 1.0,
+            "losses_finite": None if io else True,
+            "first_step_seconds": 0.2,
+            "epoch_seconds": [max(rank[i].seconds for rank in epochs) for i in range(len(epochs[0]))],
+            "epochs": epochs,
+            "parameters_digests": [None if io else "same"] * ranks,
+            "peak_memory_bytes": [{}] * ranks,
+            "reserved_memory_bytes": [{}] * ranks,
+            "allocator_retries": 0,
+            "effective": [
                 {
                     "strategy": {"single": None, "dp": "DataParallel", "ddp": "DistributedDataParallel"}[
                         spec.strategy
@@ -130,14 +130,14 @@ def launch(spec: contract.LaunchSpec, stack: Stack, **ignored: Any) -> contract.
                 }
             ]
             * ranks,
-            threads=[{"torch": spec.threads}] * ranks,
-            startup_seconds=[{}] * ranks,
-            telemetry={},
-            valid=invalid is None,
-            reasons=[] if invalid is None else [invalid],
-            phase_seconds=None,
-            line_profiles=[],
-        )
+            "threads": [{"torch": spec.threads}] * ranks,
+            "startup_seconds": [{}] * ranks,
+            "telemetry": {},
+            "valid": invalid is None,
+            "reasons": [] if invalid is None else [invalid],
+            "phase_seconds": None,
+            "line_profiles": [],
+        }
     )
     return dataclasses.replace(record, **_for(member, "changes", {}))
 
