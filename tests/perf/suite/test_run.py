@@ -16,7 +16,7 @@ import pytest
 from perf import contract, records
 
 ROOT = Path(__file__).parents[3]
-HERE = Path(__file__).parent
+HERE = Path(__file__).parent / "helpers"
 
 
 @dataclass

@@ -1,0 +1,131 @@
+from __future__ import annotations
+
+import pytest
+from suite_records import PAIR_GROUP, record_of
+
+from perf import contract, records
+from perf.profiles import PROFILES
+from perf.suite.bench import Bench, NotStored, Stored, pick
+from perf.suite.plan import Context
+
+SINGLE, DDP1, DDP2 = PAIR_GROUP.members
+
+
+@pytest.fixture
+def launched():
+    """Specs in the order in which they were launched."""
+    return []
+
+
+@pytest.fixture
+def bench(tmp_path, launched):
+    """A bench over a launcher that returns at once; members can be told to fail or not to run."""
+
+    def make(*, fail=(), runnable=lambda member: True, extras=(), profile="quick") -> Bench:
+        def launch(spec: contract.LaunchSpec) -> contract.LaunchRecord:
+            launched.append(spec)
+            if spec.variant in fail:
+                raise OSError("no such device")
+            member = next(m for m in PAIR_GROUP.members if m.variant.id == spec.variant)
+            return record_of(member, launch=spec.launch, round=spec.round, escalation=spec.escalation)
+
+        context = Context("run", PROFILES[profile], 2, "/cache", None)
+        run = records.Run.create(tmp_path, "run")
+        return Bench(context, run, launch, runnable, lambda record: "fine", extras=extras)
+
+    return make
+
+
+def test_a_group_is_measured_once_and_shared(bench, launched):
+    """The first test that needs a member measures the whole group; the next ones measure nothing."""
+    source = bench()
+    first = source.measure(SINGLE)
+    count = len(launched)
+
+    assert 5 == len(first.launches)
+    assert 15 == count
+    assert first.launches == source.measure(SINGLE).launches
+    assert 5 == len(source.measure(DDP2).launches)
+    assert count == len(launched)
+
+
+def test_rounds_are_interleaved(bench, launched):
+    """Every round launches each member once, in a changing order, with one seed."""
+    bench().measure(SINGLE)
+    rounds = [launched[i : i + 3] for i in range(0, 15, 3)]
+
+    assert all(3 == len({s.variant for s in r}) for r in rounds)
+    assert all(1 == len({s.seed for s in r}) for r in rounds)
+    assert 1 < len({tuple(s.variant for s in r) for r in rounds})
+
+
+def test_what_cannot_run_here_is_left_out(bench, launched):
+    """A member that this machine can't run takes no launch; the others are measured."""
+    bench(runnable=lambda member: member is not DDP2).measure(SINGLE)
+
+    assert {SINGLE.variant.id, DDP1.variant.id} == {s.variant for s in launched}
+
+
+def test_a_member_that_fails_is_not_launched_again(bench, launched):
+    """One failure ends a member's launches; its tests get that failure, the other members are measured."""
+    source = bench(fail=(DDP1.variant.id,))
+
+    assert 5 == len(source.measure(SINGLE).launches)
+    assert 1 == sum(s.variant == DDP1.variant.id for s in launched)
+    with pytest.raises(OSError, match="no such device"):
+        source.measure(DDP1)
+
+
+def test_more_launches_belong_to_the_test_that_asked(bench, launched):
+    """An escalation adds launches to its own two sides, and no other test sees them."""
+    source = bench()
+    source.measure(SINGLE)
+    assert source.more("test_a", [DDP1, SINGLE], 7)
+
+    assert [7, 7] == [len(side.launches) for side in source.sides("test_a", [DDP1, SINGLE])]
+    assert [5, 5] == [len(side.launches) for side in source.sides("test_b", [DDP1, SINGLE])]
+    assert {DDP1.variant.id, SINGLE.variant.id} == {s.variant for s in launched[15:]}
+    assert [5, 5, 6, 6] == [s.round for s in launched[15:]]
+
+
+def test_extra_launches_are_recorded_and_never_judged(bench, launched, tmp_path):
+    """A line profile adds one launch a variant, which is in the records and in no measurement."""
+    source = bench(extras=("line-profile",))
+
+    assert 5 == len(source.measure(SINGLE).launches)
+    assert 3 == sum(s.line_profile for s in launched)
+    assert 18 == len(records.Run(tmp_path / "run").records())
+
+
+def test_stored_launches_are_picked_like_measured_ones():
+    """Stored launches serve the group that they were measured in, and escalations their own test."""
+    stored = Stored([record_of(SINGLE), record_of(SINGLE, escalation="test_a"), record_of(DDP1)], "old")
+
+    assert [2, 1] == [len(side.launches) for side in stored.sides("test_a", [SINGLE, DDP1])]
+    assert 1 == len(stored.measure(SINGLE).launches)
+    assert stored.lacks(SINGLE) is None
+    assert not stored.more("test_a", [SINGLE, DDP1], 7)
+
+
+def test_a_launch_that_is_not_stored_is_named():
+    """What is missing is said with variant, group and run."""
+    stored = Stored([record_of(SINGLE)], "results/old")
+
+    with pytest.raises(
+        NotStored, match=r"results/old holds no launch of mnist_cnn-ddp-2cpu.* in the group ddp@"
+    ):
+        stored.measure(DDP2)
+
+
+def test_profiled_launches_are_not_judged_again():
+    """A launch with a line profile or with phases does not count as a launch of its member."""
+    stored = Stored([record_of(SINGLE, line_profiles=["p"]), record_of(SINGLE, phase_seconds=[{}])], "old")
+
+    assert stored.lacks(SINGLE)
+
+
+def test_pick_keeps_the_groups_rounds_first():
+    """A look takes the first launches: the group's own come before those that were added."""
+    extra, own = record_of(SINGLE, escalation="test_a", launch="9"), record_of(SINGLE, launch="1")
+
+    assert ["1", "9"] == [r.launch for r in pick([extra, own], "test_a")]

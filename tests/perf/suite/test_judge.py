@@ -1,0 +1,174 @@
+from __future__ import annotations
+
+import pytest
+from suite_records import PAIR_GROUP, record_of
+
+from perf.catalogue import GROUPS, Pair
+from perf.limits import Limit
+from perf.profiles import PROFILES
+from perf.suite.bench import Measurement
+from perf.suite.judge import Judge
+from perf.suite.outcomes import LimitMissed, Unproven
+from perf.verdict.outcome import Verdict
+
+SINGLE, DDP1, _ = PAIR_GROUP.members
+PAIR = Pair(PAIR_GROUP, DDP1, SINGLE)
+LIMIT = Limit("ddp_overhead", 1.2, "ratio", "Because 1.2 was measured.")
+NOISE = (0.999, 1.001, 1.0, 0.998, 1.002, 1.0005, 0.9995, 1.0015, 0.9985, 1.0001)
+
+
+class Launches:
+    """A source with a fixed step a member; counts what it was asked for."""
+
+    def __init__(self, steps, most=10, **changes):
+        self.steps, self.most, self.changes = steps, most, changes
+        self.have = 5
+
+    def lacks(self, member):
+        return None
+
+    def measure(self, member):
+        return self.sides("", [member])[0]
+
+    def sides(self, test, members):
+        return [
+            Measurement(
+                m, [record_of(m, self.steps[m.id] * NOISE[i], **self.changes) for i in range(self.have)]
+            )
+            for m in members
+        ]
+
+    def more(self, test, sides, launches):
+        if launches > self.most:
+            return False
+        self.have = launches
+        return True
+
+
+@pytest.fixture
+def verdicts():
+    """The verdict records that were written."""
+    return []
+
+
+@pytest.fixture
+def judge(verdicts):
+    def make(source, profile="quick", *, require_references=False):
+        return Judge(
+            source, "test_x", PROFILES[profile], "run", verdicts.append, require_references=require_references
+        )
+
+    return make
+
+
+def steps(ratio):
+    return {SINGLE.id: 0.01, DDP1.id: 0.01 * ratio}
+
+
+def test_inside_the_limit_passes_and_is_recorded(judge, verdicts):
+    """A pass returns, and its record has estimate, bounds, limit, launches and the detectable change."""
+    judge(Launches(steps(1.05))).ratio(PAIR, LIMIT)
+
+    (verdict,) = verdicts
+    assert ("pass", 5, 1.2) == (verdict.verdict, verdict.launches, verdict.limit)
+    assert 1.05 == pytest.approx(verdict.estimate, rel=0.01)
+    assert verdict.low <= verdict.estimate <= verdict.high
+    assert verdict.detectable > 0
+    assert (DDP1.id, SINGLE.id) == (verdict.variant, verdict.against)
+
+
+def test_beyond_the_limit_fails_after_more_launches(judge, verdicts):
+    """Five launches never fail: the look at seven does, and the message says ratio, limit and launches."""
+    source = Launches(steps(1.5))
+    with pytest.raises(LimitMissed, match=r"1\.5.*limit 1\.2; 7 launches a side"):
+        judge(source).ratio(PAIR, LIMIT)
+
+    assert 7 == source.have
+    assert ["fail"] == [v.verdict for v in verdicts]
+
+
+def test_on_the_limit_is_inconclusive(judge, verdicts):
+    """With the value on its limit no number of launches that the profile affords decides."""
+    with pytest.raises(Unproven) as error:
+        judge(Launches(steps(1.2))).ratio(PAIR, LIMIT)
+
+    assert Verdict.INCONCLUSIVE is error.value.verdict
+    assert 10 == verdicts[0].launches
+
+
+def test_smoke_asks_for_nothing_where_a_group_is_only_looked_at(judge, verdicts):
+    """A group with one launch in smoke stays at one: inconclusive, and it says what it would take."""
+    source = Launches(steps(1.5))
+    source.have = 1
+    with pytest.raises(Unproven, match="inconclusive"):
+        judge(source, "smoke").ratio(PAIR, LIMIT)
+
+    assert 1 == source.have
+
+
+def test_stored_launches_are_judged_with_what_there_is(judge):
+    """Where no launches can be added the judgement is made with those that are there."""
+    with pytest.raises(Unproven, match="inconclusive"):
+        judge(Launches(steps(1.5), most=0)).ratio(PAIR, LIMIT)
+
+
+def test_an_invalid_launch_makes_the_verdict_invalid(judge, verdicts):
+    """Facts about the machine come before numbers; the reason names the launch."""
+    with pytest.raises(Unproven) as error:
+        judge(Launches(steps(1.05), valid=False, reasons=["two ranks on one GPU"])).ratio(PAIR, LIMIT)
+
+    assert Verdict.INVALID is error.value.verdict
+    assert any("main-0001" in reason and "two ranks on one GPU" in reason for reason in verdicts[0].reasons)
+
+
+def test_implausibly_fast_is_invalid_unless_it_may_be_faster(judge, verdicts):
+    """DDP at half of one process's time did not do the work; against DataParallel it may be that much faster."""
+    with pytest.raises(Unproven) as error:
+        judge(Launches(steps(0.5))).ratio(PAIR, LIMIT)
+    judge(Launches(steps(0.5))).ratio(PAIR, LIMIT, can_be_faster=True)
+
+    assert Verdict.INVALID is error.value.verdict
+    assert ["invalid", "pass"] == [v.verdict for v in verdicts]
+
+
+def test_share_is_judged_against_its_limit(judge, verdicts):
+    """A loader that takes 20 % of a step keeps a limit of 45 %."""
+    group = GROUPS["loader@mnist_cnn-cpu"]
+    full, synthetic = group.members
+    judge(Launches({full.id: 0.0125, synthetic.id: 0.01})).share(
+        full, synthetic, Limit("s", 0.45, "share", "1.")
+    )
+
+    assert 0.2 == pytest.approx(verdicts[0].estimate, abs=0.01)
+
+
+def test_one_sample_takes_one_value_a_launch(judge, verdicts):
+    """The first epoch over the later ones, launch by launch."""
+    judge(Launches(steps(1))).one_sample(
+        SINGLE,
+        lambda m: [e.epoch_seconds[0] / e.epoch_seconds[1] for e in m.launches],
+        Limit("e", 1.5, "ratio", "1."),
+        "e",
+    )
+
+    assert ("pass", 1.2) == (verdicts[0].verdict, pytest.approx(verdicts[0].estimate))
+
+
+def test_without_a_reference_a_number_is_unreferenced(judge, verdicts):
+    """Unreferenced is not a pass; with --require-references it fails."""
+    source = Launches(steps(1))
+    with pytest.raises(Unproven, match="unreferenced"):
+        judge(source).floor(source.measure(SINGLE), "throughput")
+    with pytest.raises(LimitMissed, match="no reference"):
+        judge(source, require_references=True).floor(source.measure(SINGLE), "throughput")
+
+    assert [None, None] == [v.limit for v in verdicts]
+    assert [False, False] == [v.statistical for v in verdicts]
+
+
+def test_an_oversubscribed_variant_is_never_judged(judge, verdicts):
+    """It runs and is recorded, but its number is held against nothing, whatever it is."""
+    with pytest.raises(Unproven) as error:
+        judge(Launches(steps(1.5), flags=["oversubscribed"])).ratio(PAIR, LIMIT)
+
+    assert Verdict.UNREFERENCED is error.value.verdict

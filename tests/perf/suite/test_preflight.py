@@ -1,0 +1,28 @@
+from __future__ import annotations
+
+import pytest
+from suite_records import PAIR_GROUP, spec_of
+
+from perf.launch.preflight import NodeFacts
+from perf.suite.preflight import Preflight, Unfit
+
+FIT = NodeFacts(cores=2, gpus=(), shared_memory_free=2**30, open_files=4096, port=4711)
+
+
+def test_a_fit_node_says_nothing():
+    """A launch that the node can carry starts without a word."""
+    said: list[str] = []
+    Preflight(lambda: FIT, said.append)(spec_of(PAIR_GROUP.members[0]))
+
+    assert [] == said
+
+
+def test_an_unfit_node_stops_the_launch_with_a_remedy():
+    """The error says what was looked at, what was found and what to do; it is said once for many launches."""
+    said: list[str] = []
+    preflight = Preflight(lambda: NodeFacts(1, (), 2**30, 4096, 4711), said.append)
+    for _ in range(2):
+        with pytest.raises(Unfit, match=r"preflight, cores: .*1 are allowed here\. Ask for more cores"):
+            preflight(spec_of(PAIR_GROUP.member("ddp", count=2)))
+
+    assert 1 == len(said)

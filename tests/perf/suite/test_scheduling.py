@@ -1,0 +1,31 @@
+from __future__ import annotations
+
+import pytest
+
+from perf.catalogue import GROUPS
+from perf.suite.scheduling import GroupScheduling
+
+
+@pytest.mark.parametrize(
+    ("node_id", "expected"),
+    [
+        ("perf/test_ddp.py::test_a[ddp@mnist_cnn-cpu-1]", "ddp@mnist_cnn-cpu"),
+        ("perf/test_ddp.py::test_b[ddp@mnist_cnn-cpu-2]", "ddp@mnist_cnn-cpu"),
+        ("perf/test_throughput.py::test_c[mnist_cnn-single-1cpu-fp32-native]", "loader@mnist_cnn-cpu"),
+        ("perf/test_loader.py::test_d[loader@mnist_cnn-cpu-1]", "loader@mnist_cnn-cpu"),
+        ("tests/test_e.py::test_e[1-2]", "tests/test_e.py::test_e[1-2]"),
+        ("tests/test_e.py::test_f", "tests/test_e.py::test_f"),
+    ],
+)
+def test_a_test_goes_where_its_group_goes(node_id, expected):
+    """Tests of one group have one scope, across files; a test without a group is a scope of its own."""
+    scheduler = object.__new__(GroupScheduling)
+
+    assert expected == scheduler._split_scope(node_id)
+
+
+def test_every_group_has_a_scope_of_its_own():
+    """No group's name begins with another's, so that none is taken for it."""
+    names = sorted(GROUPS)
+
+    assert not [(a, b) for a in names for b in names if a != b and b.startswith(f"{a}-")]
