@@ -23,7 +23,7 @@ LOADER_SHARE = Limit(
     "loader_share",
     0.45,
     "share",
-    "With 8 workers an H100 showed 0.27 for mnist_cnn at batch 64 (launch medians spread by 6 to 9 %, so 0.45 is more "
+    "With 8 workers an H100 showed 0.26 for mnist_cnn at batch 64 (launch medians spread by 6 to 9 %, so 0.45 is more "
     "than two standard deviations away); with 1 worker it waits 0.72 to 0.75 of its time, and the tutorials call 0.85 "
     "the defect. Beyond 0.45 more workers or faster cores are the cure.",
 )
@@ -41,7 +41,7 @@ DDP_OVERHEAD = {
         1.60,
         "ratio",
         "One rank has nobody to talk to, but a network as small as mnist_cnn is bound by the host, and DDP's own work "
-        "is host time: 0.55 ms on slow cores beside H100s, 1.27 times a step of 2.1 ms. Two standard deviations of the "
+        "is host time: 0.55 ms on slow cores beside H100s, 1.29 times a step of 2.1 ms. Two standard deviations of the "
         "ratio (9 % each) lie below 1.60.",
     ),
 }
@@ -58,7 +58,7 @@ WEAK_SCALING = {
         "weak_scaling_overhead",
         1.80,
         "ratio",
-        "Two H100s over NVLink showed 1.40: DDP's host time (1.27 on one rank) and an all-reduce of 4.8 MB, 0.1 ms "
+        "Two H100s over NVLink showed 1.41: DDP's host time (1.29 on one rank) and an all-reduce of 4.8 MB, 0.1 ms "
         "over NVLink and about 1 ms through host memory. Beyond 1.80 the ranks wait for something else.",
     ),
 }
@@ -83,7 +83,7 @@ FIRST_EPOCH = {
         "first_epoch_penalty",
         1.50,
         "ratio",
-        "The first epoch of mnist_cnn holds the loading of CUDA's kernels, 0.4 s of 3.1 s: an H100 showed 1.08. "
+        "The first epoch of mnist_cnn holds the loading of CUDA's kernels, 0.4 s of 3.1 s: an H100 showed 1.07. "
         "Loaders with cold caches took up to 55 epochs' time for it.",
     ),
 }

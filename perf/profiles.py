@@ -78,12 +78,12 @@ PROFILES = {
         time_limit_seconds=300.0,
         sizes={
             **_GPU_SIZES,
-            ("cpu", "window"): Sizes(warmup_steps=20, timed_steps=24),
+            ("cpu", "window"): Sizes(warmup_steps=20, timed_steps=16),
             ("cpu", "epochs"): Sizes(
-                warmup_steps=20, timed_steps=24, epochs=2, epoch_samples=4096, validate_samples=1000
+                warmup_steps=20, timed_steps=16, epochs=2, epoch_samples=4096, validate_samples=1000
             ),
             # The first epoch is whole; 64 batches of the second show that it is shuffled anew.
-            ("cpu", "audit"): Sizes(warmup_steps=20, timed_steps=24, epochs=2, later_epoch_batches=64),
+            ("cpu", "audit"): Sizes(warmup_steps=20, timed_steps=16, epochs=2, later_epoch_batches=64),
         },
     ),
     "quick": Profile(

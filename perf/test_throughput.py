@@ -50,6 +50,11 @@ def test_settings_are_in_force(training: Measurement) -> None:
             ] == (effective["strategy"]), f"rank {rank}"
             assert variant.ranks_per_node * variant.nodes == effective["world_size"]
             assert variant.backend == effective["backend"]
+            assert (
+                launch.workers * (variant.gpus if variant.strategy == "dp" else 1)
+                == effective["loader"]["workers"]
+            )
+            assert launch.threads[rank]["torch"] == effective["threads"]
             if variant.precision == "fp32":
                 assert {"matmul": False, "convolution": False} == effective["tf32"]
                 assert "float32" == effective["activation_dtype"]

@@ -40,7 +40,8 @@ def reasons_of(spec: LaunchSpec, ranks: Sequence[RankRecord]) -> list[str]:
 def flags_of(spec: LaunchSpec, ranks: Sequence[RankRecord]) -> list[str]:
     """Return what is to be said of the launch beside its validity: ``oversubscribed``, or nothing."""
     allowed = cores_by_host(ranks)
-    return [OVERSUBSCRIBED] if allowed and cores_needed(spec) > min(allowed.values()) else []
+    # The promise counts too: a quota of the container limits cores without a rank seeing it in its affinity.
+    return [OVERSUBSCRIBED] if allowed and cores_needed(spec) > min(spec.cores, *allowed.values()) else []
 
 
 def cores_needed(spec: LaunchSpec) -> int:

@@ -55,7 +55,8 @@ class _Taken:
     """What a group has so far."""
 
     launches: dict[str, list[contract.LaunchRecord]] = field(default_factory=dict)
-    failures: dict[str, Exception] = field(default_factory=dict)
+    failures: dict[tuple[str, str], Exception] = field(default_factory=dict)
+    """By member and purpose: '' for the group's rounds, a test's name for launches added for it, an extra's name."""
     measured: bool = False
 
 
@@ -119,8 +120,8 @@ class Bench:
     def measure(self, member: Member) -> Measurement:
         """Return the member's launches; its whole group is measured by the first test that needs one of it."""
         taken = self._group(GROUPS[member.group])
-        if member.id in taken.failures:
-            raise taken.failures[member.id]
+        if (member.id, "") in taken.failures:
+            raise taken.failures[member.id, ""]
         return Measurement(member, pick(taken.launches[member.id], ""))
 
     def sides(self, test: str, members: Sequence[Member]) -> list[Measurement]:
@@ -139,8 +140,8 @@ class Bench:
             for member in order_of_round(sides, round_number):
                 self._one(taken, member, round_number, of=launches, escalation=test)
         for member in sides:
-            if member.id in taken.failures:
-                raise taken.failures[member.id]
+            if (member.id, test) in taken.failures:
+                raise taken.failures[member.id, test]
         return True
 
     def _group(self, group: Group) -> _Taken:
@@ -170,8 +171,13 @@ class Bench:
         escalation: str = "",
         extra: str = "",
     ) -> None:
-        """Take one launch. A member that failed once is not launched again: its tests end with that failure."""
-        if member.id in taken.failures:
+        """Take one launch. A member that failed once is not launched again for the same purpose.
+
+        The group's rounds, the launches added for one test and the extra ones are purposes of their own: a stack
+        without line_profiler still gets its verdicts, and no test ends with another test's failure.
+        """
+        purpose = (member.id, escalation or extra)
+        if purpose in taken.failures:
             return
         self._number += 1
         name = f"{self._worker or 'main'}-{self._number:04d}"
@@ -191,7 +197,7 @@ class Bench:
             record = self._launch(spec)
         except Exception as error:  # noqa: BLE001
             # Whatever stops a launch stops this member only; pytest shows the error for each of its tests.
-            taken.failures[member.id] = error
+            taken.failures[purpose] = error
             self._event("failed", member.group, **about, text=str(error))
             return
         self._run.append(records.RECORDS, record)

@@ -84,7 +84,12 @@ class Judge:
             reasons=(f"no reference for {measured.member.id} on this system",),
             wants=0,
         )
-        question = Question(metric, "samples/s", measured.member, None, None, "throughput")
+        unfit = _unfit([measured])
+        if unfit:
+            judgement = _not_judged([measured], None, unfit)
+        question = Question(
+            metric, "samples/s", measured.member, None, None, f"throughput of {measured.member.id}"
+        )
         self._finish(question, judgement, [measured])
 
     def ratio(self, pair: Pair, limit: Limit, *, can_be_faster: bool = False) -> None:
@@ -145,10 +150,10 @@ class Judge:
         while True:
             sides = self._source.sides(self._test, members)
             unfit = _unfit(sides)
-            judgement = judge(sides, cap)
             if unfit:
-                judgement = _as(judgement, Verdict.INVALID, unfit)
+                judgement = _not_judged(sides, question.limit, unfit)
                 break
+            judgement = judge(sides, cap)
             if judgement.verdict is not None:
                 break
             if not self._source.more(self._test, members, judgement.wants):
@@ -213,20 +218,50 @@ def describe(question: Question, judgement: Judgement) -> str:
             text += f" ({judgement.low:.4g} to {judgement.high:.4g})"
     if question.limit is not None:
         text += f", limit {question.limit:.4g}"
-    text += f"; {judgement.launches} launches a side"
-    if judgement.detectable is not None:
-        text += f"; a change of {100 * judgement.detectable:.2g} % would have been seen"
+    text += f"; {judgement.launches} launch{'' if judgement.launches == 1 else 'es'}"
+    text += " a side" if question.against else ""
+    if judgement.detectable is not None and question.limit is not None:
+        excess = f"{100 * judgement.detectable:.2g} {'points' if question.unit == 'share' else '%'}"
+        text += f"; an excess of {excess} over the limit would have failed"
     return "; ".join([text, *judgement.reasons])
 
 
 def _unfit(sides: Sequence[Measurement]) -> tuple[str, ...]:
     """Return why launches of the sides cannot be judged: facts about the machine or the work, never their times."""
+    launches = [launch for side in sides for launch in side.launches]
+    mixed = [
+        f"the launches come from different {what}, which can't be held against each other: {', '.join(found)}"
+        for what, found in (
+            ("hosts", sorted({" and ".join(sorted(set(launch.host))) for launch in launches})),
+            ("stacks", sorted({f"torch {launch.stack.get('torch')}" for launch in launches})),
+        )
+        if len(found) > 1
+    ]
+    return (*mixed, *_invalid(sides))
+
+
+def _invalid(sides: Sequence[Measurement]) -> tuple[str, ...]:
     return tuple(
         f"launch {launch.launch} of {side.member.id}: {reason}"
         for side in sides
         for launch in side.launches
         for reason in launch.reasons
         if not launch.valid
+    )
+
+
+def _not_judged(sides: Sequence[Measurement], limit: float | None, reasons: tuple[str, ...]) -> Judgement:
+    """Return the judgement of launches that are not fit for one: no estimate, only why."""
+    return Judgement(
+        verdict=Verdict.INVALID,
+        estimate=math.nan,
+        low=math.nan,
+        high=math.nan,
+        limit=math.nan if limit is None else limit,
+        launches=min(len(side.launches) for side in sides),
+        detectable=None,
+        reasons=reasons,
+        wants=0,
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import functools
 import json
@@ -41,9 +42,21 @@ class Measuring:
         self._options = options
         self._run = run
         self._worker = worker
+        self._no_stack: StackError | None = None
+
+    @property
+    def stack(self) -> Stack:
+        """The stack under test, or the error that there is none; found out once a run."""
+        if self._no_stack is not None:
+            raise self._no_stack
+        try:
+            return self._stack
+        except StackError as error:
+            self._no_stack = error
+            raise
 
     @functools.cached_property
-    def stack(self) -> Stack:
+    def _stack(self) -> Stack:
         """The stack under test, probed once a run: xdist's workers share the answer."""
         cache = self._run.folder / STACK_FILE
         with filelock.FileLock(f"{cache}.lock", fallback_to_soft=False):
@@ -87,11 +100,15 @@ class Measuring:
     def _stored(self) -> Stored:
         folders = self._options.records
         launches = [record for folder in folders for record in records.Run(folder).records()]
-        for record in launches:
-            self._run.append(records.RECORDS, record)
-        # What was measured elsewhere is reported with where it was measured.
-        environment = load(folders[0]).environment
-        self._run.write_environment({**environment, "judged_again": [str(folder) for folder in folders]})
+        # xdist's workers share the run: the first one to come copies the launches into it.
+        with filelock.FileLock(self._run.folder / f"{records.RECORDS}.lock", fallback_to_soft=False):
+            if not (self._run.folder / records.RECORDS).exists():
+                for record in launches:
+                    self._run.append(records.RECORDS, record)
+                # What was measured elsewhere is reported with where it was measured.
+                environment = load(folders[0]).environment
+                again = [str(folder) for folder in folders]
+                self._run.write_environment({**environment, "judged_again": again})
         return Stored(launches, ", ".join(str(folder) for folder in folders))
 
     def _bench(self) -> Bench:
@@ -125,8 +142,10 @@ class Measuring:
         return why_not(need_of_member(member), self.machine, device) is None
 
     def _launch(self, lock: NodeLock | None, spec: contract.LaunchSpec) -> contract.LaunchRecord:
-        self.preflight(spec)
-        record = launch(spec, self.stack, lock=lock)
+        # The lock may be taken twice by its holder; a neighbour's launch would otherwise make this node look unfit.
+        with lock if lock is not None else contextlib.nullcontext():
+            self.preflight(spec)
+            record = launch(spec, self.stack, lock=lock)
         return self._keep_profiles(spec, record)
 
     def _keep_profiles(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 
 from perf.profiles import PROFILES
 
+DEFAULT_PROFILE = "quick"
 EXTRAS = ("line-profile", "phases")
 
 
@@ -44,8 +46,7 @@ def add_options(parser: pytest.Parser) -> None:
     add(
         "--profile",
         choices=sorted(PROFILES),
-        default="quick",
-        help="how much runs and how often (default: quick)",
+        help="how much runs and how often (default: quick; with --records the stored run's)",
     )
     add(
         "--stack",
@@ -99,16 +100,18 @@ def read_options(config: pytest.Config) -> Options:
     timeout = option.launch_timeout
     if timeout is not None and timeout <= 0:
         raise pytest.UsageError(f"--launch-timeout {timeout:g} is no time limit; give seconds above 0")
-    records = tuple(Path(text) for text in option.records)
+    # `latest` is about to point at this run.
+    records = tuple(Path(text).resolve() for text in option.records)
     for folder in records:
         if not (folder / "records.jsonl").is_file():
             raise pytest.UsageError(
                 f"--records {folder} holds no records.jsonl; name the folder of a run, such as results/latest"
             )
+    profile = option.profile or (_profile_of(records[0]) if records else None) or DEFAULT_PROFILE
     return Options(
-        profile=option.profile,
+        profile=profile,
         stack=option.stack,
-        device=option.device or ("cpu" if option.profile == "smoke" else "auto"),
+        device=option.device or ("cpu" if profile == "smoke" else "auto"),
         data_root=os.path.abspath(option.data_root) if option.data_root else None,
         cache_dir=os.path.abspath(option.cache_dir or default_cache_dir(dict(os.environ))),
         results=Path(option.results).absolute(),
@@ -118,3 +121,14 @@ def read_options(config: pytest.Config) -> Options:
         extras=tuple(extra for extra in EXTRAS if getattr(option, extra.replace("-", "_"))),
         launch_timeout=timeout,
     )
+
+
+def _profile_of(run: Path) -> str | None:
+    """Return the profile that a stored run had; None where it doesn't say, or says one that there isn't."""
+    try:
+        environment = json.loads((run / "environment.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+    options = environment.get("options") if isinstance(environment, dict) else None
+    found = options.get("profile") if isinstance(options, dict) else None
+    return found if found in PROFILES else None

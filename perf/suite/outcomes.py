@@ -91,6 +91,9 @@ def exit_status(tally: Tally, status: int, *, smoke: bool) -> tuple[int, str]:
             EXIT_INCONCLUSIVE,
             "Something is inconclusive: the noise is too large for the question (exit status 10).",
         )
+    if status == 1:
+        # Something failed that is no perf test: a test beside them, or a plugin.
+        return EXIT_FAILED, ""
     if counts["passed"] + counts["unreferenced"] == 0:
         return (
             EXIT_NOTHING_JUDGED,

@@ -51,9 +51,16 @@ def _measures(config: pytest.Config) -> bool:
     """Whether this invocation is about perf tests and will run them."""
     folder = config.rootpath / PERF
     named = [Path(config.invocation_params.dir, str(a).split("::")[0]).resolve() for a in config.args]
-    if config.option.collectonly or config.option.help:
+    option = config.option
+    if (
+        option.collectonly
+        or option.help
+        or option.markers
+        or option.showfixtures
+        or option.show_fixtures_per_test
+    ):
         return False
-    return any(path == folder or folder in path.parents for path in named)
+    return any(path == folder or folder in path.parents or path in folder.parents for path in named)
 
 
 class Distribution:

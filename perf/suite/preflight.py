@@ -39,10 +39,11 @@ class Preflight:
         """
         demand = Demand.of(spec, WORKLOADS[spec.workload].sample_bytes)
         findings = check([demand], self._collect())
+        first = not self._said
         for finding in findings:
-            if (
-                not finding.ok or "oversubscribed" in finding.sentence
-            ) and finding.sentence not in self._said:
+            # Before the first launch everything is said; later only what is wrong, or worth knowing.
+            telling = first or not finding.ok or "oversubscribed" in finding.sentence
+            if telling and finding.sentence not in self._said:
                 self._said.add(finding.sentence)
                 self._say(words(finding))
         against = stopping(findings, spec.variant)

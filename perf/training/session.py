@@ -71,7 +71,6 @@ class Session:
         scheduler = self._workload.make_scheduler(optimizer)
         # Every rank drops other activations; the initial parameters came from the common seed.
         torch.manual_seed(spec.seed + 1 + identity.rank)
-        errors = settings.product_errors(identity.device)
         watch = settings.ActivationWatch(model)
         feed: Any = RingLoader(loader, identity.device) if spec.mode == "synthetic" else loader
         meter = self._make_meter(loader)
@@ -80,7 +79,9 @@ class Session:
         one_epoch = self._epoch_function(model, Watched(feed, meter), optimizer, meter, indices)
         self._train(one_epoch, loader, model, scheduler, meter)
         self._enter("read-back")
-        effective = settings.read_back(model, optimizer, watch.dtype, errors)
+        effective = settings.read_back(
+            model, optimizer, watch.dtype, settings.product_errors(identity.device)
+        )
         effective["threads"] = torch.get_num_threads()
         effective["loader"] = settings.loader_settings(loader)
         problems = settings.not_in_force(spec, effective)

@@ -161,6 +161,7 @@ def test_members_match_every_condition():
     assert {m.id for g in GROUPS.values() for m in g.members if m.plan == "window"} == {
         m.id for m in members()
     }
+    assert all(m == home(m.id) for m in members())
     assert [] == members("nothing")
     assert all(m.plan == "audit" for m in members(plan=("audit",)))
 

@@ -20,7 +20,7 @@ from perf.contract import ContractError, EpochRecord, LaunchRecord, LaunchSpec, 
 
 KINDS = (LaunchSpec, EpochRecord, RankRecord, LaunchRecord, records.VerdictRecord, records.Event)
 
-relaxed = settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow])
+relaxed = settings(deadline=None, max_examples=40, suppress_health_check=[HealthCheck.too_slow])
 
 finite = st.floats(allow_nan=False, allow_infinity=False)
 plain = st.recursive(

@@ -24,7 +24,7 @@ from perf.variants import (
     share_of_cores,
 )
 
-relaxed = settings(deadline=None, max_examples=200)
+relaxed = settings(deadline=None, max_examples=100)
 
 
 @st.composite

@@ -9,7 +9,6 @@ import sys
 from pathlib import Path
 
 import pytest
-from hypothesis import settings
 
 from perf.contract import EpochRecord, LaunchSpec, RankRecord
 from perf.launch import processes
@@ -22,8 +21,6 @@ from perf.launch.waiting import Patience
 HERE = Path(__file__).parent
 
 # How long an example takes is the machine's business, which is shared; a deadline would fail tests for its load.
-settings.register_profile("no-deadline", deadline=None)
-settings.load_profile("no-deadline")
 
 
 @pytest.fixture(scope="session")

@@ -21,10 +21,12 @@ def launched():
 def bench(tmp_path, launched):
     """A bench over a launcher that returns at once; members can be told to fail or not to run."""
 
-    def make(*, fail=(), runnable=lambda member: True, extras=(), profile="quick") -> Bench:
+    def make(
+        *, fail=(), fail_when=lambda spec: False, runnable=lambda member: True, extras=(), profile="quick"
+    ) -> Bench:
         def launch(spec: contract.LaunchSpec) -> contract.LaunchRecord:
             launched.append(spec)
-            if spec.variant in fail:
+            if spec.variant in fail or fail_when(spec):
                 raise OSError("no such device")
             member = next(m for m in PAIR_GROUP.members if m.variant.id == spec.variant)
             return record_of(member, launch=spec.launch, round=spec.round, escalation=spec.escalation)
@@ -95,6 +97,24 @@ def test_extra_launches_are_recorded_and_never_judged(bench, launched, tmp_path)
     assert 5 == len(source.measure(SINGLE).launches)
     assert 3 == sum(s.line_profile for s in launched)
     assert 18 == len(records.Run(tmp_path / "run").records())
+
+
+def test_an_extra_launch_that_fails_takes_no_verdict_away(bench):
+    """A stack without line_profiler still has its judged launches."""
+    source = bench(extras=("line-profile",), fail_when=lambda spec: spec.line_profile)
+
+    assert 5 == len(source.measure(SINGLE).launches)
+
+
+def test_an_escalation_that_fails_is_its_own_tests_failure(bench):
+    """The test that asked ends with the failure; another one of the same member is judged all the same."""
+    source = bench(fail_when=lambda spec: spec.escalation == "test_a")
+    source.measure(SINGLE)
+    with pytest.raises(OSError, match="no such device"):
+        source.more("test_a", [DDP1, SINGLE], 7)
+
+    assert source.more("test_b", [DDP1, SINGLE], 7)
+    assert 5 == len(source.measure(DDP1).launches)
 
 
 def test_stored_launches_are_picked_like_measured_ones():

@@ -45,6 +45,7 @@ SKIPPED = report(when="setup", outcome="skipped")
         ([PASSED, INCONCLUSIVE], 0, 10),
         ([SKIPPED], 0, 12),
         ([], 5, 12),
+        ([PASSED], 1, 1),
         ([FAILED], 2, 1),
         ([PASSED], 2, 2),
         ([PASSED], 3, 3),

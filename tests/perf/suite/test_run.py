@@ -51,8 +51,6 @@ def suite(tmp_path):
             "fake_stack",
             "-p",
             "no:cacheprovider",
-            "-p",
-            "no:hypothesispytest",
         ]
         done = subprocess.run(
             [*command, "--results", str(tmp_path / "results"), *(arguments or ("perf",))],
@@ -226,12 +224,48 @@ def test_stored_launches_are_judged_again_to_the_same_verdicts(suite, tmp_path):
     """--records measures nothing, gives the same verdicts and says where they were measured."""
     first = suite("perf", cores=2, steps={"ddp-1cpu": 0.02})
     stored, verdicts = first.run.folder, first.verdicts
-    again = suite("perf", "--records", str(stored), fail={"mnist": "measured again"})
+    again = suite("perf", "--records", str(first.results / "latest"), fail={"mnist": "measured again"})
 
     assert first.status == again.status == 1, again.output
     assert verdicts == again.verdicts
     assert not (again.run.folder / "launches").exists()
     assert str(stored) in (again.run.folder / "environment.json").read_text()
+
+
+def test_stored_launches_are_copied_once_by_two_workers(suite):
+    """With -n 2 the new run holds each stored launch once."""
+    first = suite("perf/test_ddp.py", cores=2)
+    count = len(first.run.records())
+    again = suite("perf/test_ddp.py", "--records", str(first.run.folder), "-n", "2")
+
+    assert 0 == again.status, again.output
+    assert count == len(again.run.records())
+
+
+def test_a_failing_test_beside_the_perf_tests_is_not_green(suite, tmp_path):
+    """pytest's own 1 stays 1 where no perf test failed."""
+    failing = tmp_path / "test_beside.py"
+    failing.write_text("def test_beside():\n    raise AssertionError\n")
+    done = suite("perf/test_ddp.py", str(failing), cores=2)
+
+    assert 1 == done.status, done.output
+
+
+def test_a_smoke_run_is_judged_again_as_smoke(suite):
+    """The profile of stored launches is theirs: inconclusive stays 0, and no group is missing."""
+    first = suite("perf", "--profile", "smoke", cores=2)
+    again = suite("perf", "--records", str(first.run.folder))
+
+    assert 0 == again.status, again.output
+    assert first.verdicts == again.verdicts
+
+
+def test_launches_of_two_hosts_are_not_compared(suite):
+    """A ratio over launches of different hosts is invalid, and says so."""
+    done = suite("perf/test_ddp.py", cores=2, changes={"ddp-1cpu": {"host": ["another"]}})
+
+    assert "invalid" == done.verdicts["test_ddp_overhead_at_world_size_1[ddp@mnist_cnn-cpu-1]"]
+    assert "different hosts" in done.output
 
 
 def test_what_the_stored_runs_lack_is_skipped_with_the_reason(suite):

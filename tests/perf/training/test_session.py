@@ -20,7 +20,9 @@ from torch.utils.data import Subset
 
 from perf import contract
 from perf.contract import LaunchSpec, RankRecord
+from perf.training.audit import audit_facts
 from perf.training.identity import Identity
+from perf.training.loaders import Indexed, LoaderPlan, native_loader
 from perf.training.phases import PHASES
 from perf.training.session import Session, _loss_tenths
 from perf.training.settings import NotInForce
@@ -243,6 +245,16 @@ def test_plan_audit_counts_what_was_delivered(run):
     assert set(range(180)) == {i for i in range(8 * len(seen)) if seen[i // 8] >> i % 8 & 1}
 
 
+def test_orders_cover_what_every_epoch_delivered(run):
+    """A whole epoch's digest is of as many indices as the cut one had, so that the two can be compared."""
+    first = run(mode="io", plan="audit", epochs=2, later_epoch_batches=5).epochs[0]
+    plan = LoaderPlan(8, 0, 0, 1, distributed=False, pin_memory=False, seed=1000)
+    dataset, _ = TinyWorkload().train_set(None, "")
+    delivered = [index for _, indices in native_loader(Indexed(dataset), plan) for index in indices.tolist()]
+
+    assert audit_facts(delivered, 180, 40)["order"] == first.order
+
+
 def test_an_audit_of_a_shortened_epoch_has_its_size(run):
     """The bitmap is as long as the data set that was used."""
     record = run(mode="io", plan="audit", epochs=1, epoch_samples=120)
@@ -291,6 +303,14 @@ def test_ddp_is_recorded_as_ddp(run, process_group):
     assert "DistributedSampler" == record.effective["loader"]["sampler"]
     assert 4 * TinyWorkload.PARAMETERS == sum(record.effective["ddp"]["bucket_bytes"])
     assert record.loss_last < record.loss_first
+
+
+def test_ddp_is_shuffled_anew_each_epoch(run, process_group):
+    """The distributed sampler is told of every epoch; it would repeat its order otherwise."""
+    epochs = run(strategy="ddp", backend="gloo", mode="io", plan="audit", epochs=3).epochs
+
+    assert 3 == len({epoch.order for epoch in epochs})
+    assert [180] * 3 == [epoch.distinct for epoch in epochs]
 
 
 # --- what is not as it was asked for

@@ -31,7 +31,8 @@ state.enter("setup")
 state.watch(float(sys.argv[2]))
 if sys.argv[3] == "done":
     state.done()
-    time.sleep(3 * float(sys.argv[2]))
+    with open(sys.argv[1] + "/opened-later.txt", "w"):  # its descriptor is the one that the dump had
+        time.sleep(3 * float(sys.argv[2]))
     sys.exit()
 threading.Thread(target=stuck_in_another_thread, daemon=True).start()
 stuck_here()
@@ -76,11 +77,12 @@ def test_a_rank_that_hangs_dumps_the_stacks_of_all_its_threads(tmp_path):
 
 
 def test_a_rank_that_is_done_dumps_nothing(tmp_path):
-    """The dump is disarmed, the file is empty, and the last phase says so."""
+    """The dump is disarmed, also for a file that is opened later, and the last phase says so."""
     process = start(tmp_path, 0.5, "done")
 
     assert 0 == process.wait(timeout=60)
     assert not (tmp_path / "stack-3.txt").read_text(encoding="utf-8")
+    assert not (tmp_path / "opened-later.txt").read_text(encoding="utf-8")
     assert "done" == json.loads((tmp_path / "state-3.json").read_text(encoding="utf-8"))["phase"]
 
 

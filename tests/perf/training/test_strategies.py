@@ -68,6 +68,18 @@ def test_in_a_process_group_ranks_agree(process_group):
     wait_for_all()
 
 
+def test_ranks_agree_on_the_largest_number(process_group, monkeypatch):
+    """The collective asks for the maximum, and its answer is what the rank gets."""
+
+    def all_reduce(tensor: torch.Tensor, op: object) -> None:
+        assert dist.ReduceOp.MAX == op
+        tensor.fill_(max(int(tensor), 12))
+
+    monkeypatch.setattr(strategies.dist, "all_reduce", all_reduce)
+
+    assert [12, 30] == [largest(5, CPU), largest(30, CPU)]
+
+
 @pytest.fixture
 def joined(monkeypatch) -> dict[str, object]:
     """The arguments of the process group that was asked for, by a torch that knows `device_id`."""

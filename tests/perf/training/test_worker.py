@@ -19,6 +19,7 @@ import pytest
 
 from perf import contract
 from perf.contract import LaunchSpec, RankRecord
+from perf.profiles import PROFILES
 from perf.training import worker
 from perf.training.phases import PHASES
 from perf.training.state import State
@@ -27,6 +28,7 @@ from tests.perf.training.helpers import make_spec
 
 ROOT = Path(__file__).parents[3]
 MNIST = WORKLOADS["mnist_cnn"]
+SMOKE = PROFILES["smoke"].sizes_for("cpu", "window")
 
 TIMEOUT = 300
 """Seconds after which a worker hangs. One takes 3 to 8 s on two quiet cores, most of it for importing torch."""
@@ -50,7 +52,12 @@ class Done:
 
 LAUNCHES: dict[str, dict[str, Any]] = {
     # A single rank on the real loader, with one worker, as long as profile smoke trains.
-    "full": {"batch_size": 64, "workers": 1, "warmup_steps": 20, "timed_steps": 24},
+    "full": {
+        "batch_size": MNIST.batch_size,
+        "workers": 1,
+        "warmup_steps": SMOKE.warmup_steps,
+        "timed_steps": SMOKE.timed_steps,
+    },
     # Batches that already lie on the device, torch's own precision, every phase timed.
     "synthetic": {"mode": "synthetic", "precision": "default", "phases": True},
     # The loader alone: one whole epoch of 512 samples and 10 batches of another.
@@ -192,8 +199,9 @@ def test_a_launch_ends_with_its_record(full):
 def test_steps_and_window_agree(full):
     """The sum of the steps is the window within 1 %, which is what makes a launch valid."""
     record = full.record()
+    steps = SMOKE.warmup_steps + SMOKE.timed_steps
 
-    assert (20, 24, 44, 24 * 64) == (
+    assert (SMOKE.warmup_steps, SMOKE.timed_steps, steps, SMOKE.timed_steps * 64) == (
         record.warmup_steps,
         len(record.step_seconds),
         record.total_steps,
@@ -203,7 +211,7 @@ def test_steps_and_window_agree(full):
 
 
 def test_the_loss_falls_in_a_smoke_sized_launch(full):
-    """44 steps are enough for the mean of the last tenth to lie below that of the first."""
+    """Its steps are enough for the mean of the last tenth to lie below that of the first."""
     record = full.record()
 
     assert record.losses_finite is True

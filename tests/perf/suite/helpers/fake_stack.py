@@ -127,6 +127,8 @@ def launch(spec: contract.LaunchSpec, stack: Stack, **ignored: Any) -> contract.
                     "backend": spec.backend,
                     "tf32": {"matmul": False, "convolution": False},
                     "activation_dtype": "float32",
+                    "threads": spec.threads,
+                    "loader": {"workers": spec.workers * spec.devices_per_rank},
                 }
             ]
             * ranks,
