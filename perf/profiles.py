@@ -2,7 +2,7 @@
 
 Also the sizes of a launch for each plan. Steps and seconds come from what a launch costs: on a GPU a start takes
 10 to 20 s, so a window shorter than 2 s would leave nearly all of the time unmeasured; on two slow cores a step of
-`mnist_cnn` takes 70 ms, so a smoke run of three minutes has room for about 400 steps.
+`mnist_cnn` takes 70 ms at its own batch of 64, too much for a smoke run of three minutes with 18 launches.
 """
 
 from __future__ import annotations
@@ -12,7 +12,10 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Sizes:
-    """How long one launch trains; see `perf.contract.LaunchSpec` for the words."""
+    """How long one launch trains, and on how much; see `perf.contract.LaunchSpec` for the words.
+
+    `batch_size` takes the place of a workload's own where that would be too long; records say what was taken.
+    """
 
     warmup_steps: int
     timed_steps: int
@@ -21,6 +24,7 @@ class Sizes:
     epoch_samples: int | None = None
     later_epoch_batches: int | None = None
     validate_samples: int | None = None
+    batch_size: int | None = None
 
 
 @dataclass(frozen=True)
@@ -78,9 +82,16 @@ PROFILES = {
         time_limit_seconds=300.0,
         sizes={
             **_GPU_SIZES,
-            ("cpu", "window"): Sizes(warmup_steps=20, timed_steps=16),
+            # With 16 samples a step the start of a launch, not its steps, is what smoke waits for.
+            ("cpu", "window"): Sizes(warmup_steps=20, timed_steps=24, batch_size=16),
+            # Epochs of 64 steps.
             ("cpu", "epochs"): Sizes(
-                warmup_steps=20, timed_steps=16, epochs=2, epoch_samples=4096, validate_samples=1000
+                warmup_steps=20,
+                timed_steps=24,
+                epochs=2,
+                epoch_samples=1024,
+                validate_samples=1000,
+                batch_size=16,
             ),
             # The first epoch is whole; 64 batches of the second show that it is shuffled anew.
             ("cpu", "audit"): Sizes(warmup_steps=20, timed_steps=16, epochs=2, later_epoch_batches=64),

@@ -65,6 +65,6 @@ def test_window_holds_the_samples_that_were_delivered(training: Measurement) -> 
     variant = training.member.variant
     for launch in training.launches:
         steps = sum(len(rank) for rank in launch.step_seconds)
-        full = steps * variant.batch_size * (variant.gpus if variant.strategy == "dp" else 1)
+        full = steps * launch.batch_size * (variant.gpus if variant.strategy == "dp" else 1)
         # A window that spans an epoch's end holds its partial batch.
         assert 0.9 * full < launch.samples <= full

@@ -98,7 +98,7 @@ def build_spec(
         loader=variant.loader,
         mode=variant.mode,
         plan=member.plan,
-        batch_size=variant.batch_size,
+        batch_size=sizes.batch_size or variant.batch_size,
         workers=share.workers,
         threads=share.threads,
         cores=share.cores * variant.ranks_per_node,

@@ -102,6 +102,14 @@ def test_smoke_gives_every_rank_one_thread():
         )
 
 
+def test_smoke_counts_epochs_at_the_published_batch():
+    """Sizes are small in smoke, but the epoch whose steps and samples are counted is the published one."""
+    (member,) = GROUPS["samples@mnist_cnn-cpu"].members
+    spec = build_spec(context("smoke"), member, launch="l", round_number=0, out_dir=Path("/o"))
+
+    assert (64, None) == (spec.batch_size, spec.epoch_samples)
+
+
 def test_a_gpu_window_has_at_least_50_steps_and_2_seconds():
     """Design: on a GPU a window has at least 50 steps and 2 s after at least 20 steps of warm-up."""
     for profile in PROFILES.values():
