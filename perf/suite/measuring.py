@@ -21,7 +21,7 @@ from perf.launch.preflight import collect
 from perf.launch.stack import Stack, StackError, find_stack
 from perf.machine import cores_allowed, system_facts
 from perf.profiles import PROFILES
-from perf.report.stored import load
+from perf.report.stored import NoRun, load
 from perf.report.summary import launch_words
 from perf.suite.bench import Bench, Source, Stored
 from perf.suite.options import Options
@@ -31,7 +31,7 @@ from perf.suite.selection import Machine, need_of_member, why_not
 
 STACK_FILE = "stack.json"
 
-INFRASTRUCTURE_ERRORS = (LaunchFailed, LockError, StackError, Unfit, contract.ContractError, OSError)
+INFRASTRUCTURE_ERRORS = (LaunchFailed, LockError, NoRun, StackError, Unfit, contract.ContractError, OSError)
 """Errors that say that nothing was measured, rather than that a number is bad."""
 
 
@@ -99,14 +99,18 @@ class Measuring:
 
     def _stored(self) -> Stored:
         folders = self._options.records
-        launches = [record for folder in folders for record in records.Run(folder).records()]
+        runs = [load(folder) for folder in folders]
+        launches = [record for run in runs for record in run.records]
+        for note in (note for run in runs for note in run.notes):
+            # A line that was cut off when a run was killed costs that launch, not the run.
+            self._note(note)
         # xdist's workers share the run: the first one to come copies the launches into it.
         with filelock.FileLock(self._run.folder / f"{records.RECORDS}.lock", fallback_to_soft=False):
             if not (self._run.folder / records.RECORDS).exists():
                 for record in launches:
                     self._run.append(records.RECORDS, record)
                 # What was measured elsewhere is reported with where it was measured.
-                environment = load(folders[0]).environment
+                environment = runs[0].environment
                 again = [str(folder) for folder in folders]
                 self._run.write_environment({**environment, "judged_again": again})
         return Stored(launches, ", ".join(str(folder) for folder in folders))

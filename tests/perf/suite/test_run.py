@@ -53,7 +53,8 @@ def suite(tmp_path):
             "no:cacheprovider",
         ]
         done = subprocess.run(
-            [*command, "--results", str(tmp_path / "results"), *(arguments or ("perf",))],
+            # Nothing is timed here, so the node's lock is left to those who time something.
+            [*command, "--share-node", "--results", str(tmp_path / "results"), *(arguments or ("perf",))],
             cwd=ROOT,
             env=environment,
             capture_output=True,
@@ -240,6 +241,18 @@ def test_stored_launches_are_copied_once_by_two_workers(suite):
 
     assert 0 == again.status, again.output
     assert count == len(again.run.records())
+
+
+def test_a_line_that_was_cut_off_costs_one_launch_only(suite):
+    """Of a run that was killed inside a line the whole launches are judged, and the broken line is said."""
+    first = suite("perf/test_ddp.py", cores=2)
+    file = first.run.folder / "records.jsonl"
+    lines = file.read_text().splitlines(keepends=True)
+    file.write_text("".join([*lines[:-1], lines[-1][: len(lines[-1]) // 2]]))
+    again = suite("perf/test_ddp.py", "--records", str(first.run.folder))
+
+    assert len(lines) - 1 == len(again.run.records())
+    assert f"records.jsonl:{len(lines)}" in again.output
 
 
 def test_a_failing_test_beside_the_perf_tests_is_not_green(suite, tmp_path):
