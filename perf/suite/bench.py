@@ -149,7 +149,8 @@ class Bench:
         if taken.measured:
             return taken
         taken.measured = True
-        members = [m for m in group.members if self._runnable(m)]
+        profile = self._context.profile.name
+        members = [m for m in group.members if m.runs_in(profile) and self._runnable(m)]
         rounds = launches_planned(group, self._context.profile)
         profiled = [m for m in members if m.variant.mode != "io"]
         self._event("planned", group.name, total=len(members) * rounds + len(profiled) * len(self._extras))

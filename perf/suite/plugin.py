@@ -11,7 +11,7 @@ import pytest
 from perf.catalogue import Member, Pair
 from perf.suite.options import Options, add_options, read_options
 from perf.suite.outcomes import INFRASTRUCTURE, LETTERS, LimitMissed, Tally, Unproven, exit_status
-from perf.suite.selection import MARKS, expand_markexpr, group_in_profile, need_of, why_not
+from perf.suite.selection import MARKS, expand_markexpr, need_of, why_not
 from perf.suite.session import Session
 from perf.verdict.outcome import Verdict
 
@@ -105,10 +105,15 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def _in_profile(item: pytest.Item, options: Options) -> bool:
-    from perf.catalogue import group_of_node_id
+    return all(member.runs_in(options.profile) for member in _members_of(item))
 
-    group = group_of_node_id(item.nodeid)
-    return group is None or group_in_profile(group, options.profile)
+
+def _members_of(item: pytest.Item) -> list[Member]:
+    """Return the members that an item's parameters name."""
+    callspec = getattr(item, "callspec", None)
+    values = callspec.params.values() if callspec is not None else ()
+    pairs = [member for value in values if isinstance(value, Pair) for member in (value.new, value.base)]
+    return [*pairs, *(value for value in values if isinstance(value, Member))]
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
@@ -128,12 +133,10 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
 def _skip_what_is_not_stored(item: pytest.Item, session: Session) -> None:
     """Skip a test whose launches the stored runs do not hold."""
-    callspec = getattr(item, "callspec", None)
-    for value in callspec.params.values() if callspec is not None else ():
-        for member in (value.new, value.base) if isinstance(value, Pair) else (value,):
-            reason = session.measuring.source.lacks(member) if isinstance(member, Member) else None
-            if reason:
-                pytest.skip(reason)
+    for member in _members_of(item):
+        reason = session.measuring.source.lacks(member)
+        if reason:
+            pytest.skip(reason)
 
 
 @pytest.fixture(scope="session")

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from perf.catalogue import GROUPS, Member
+from perf.catalogue import Member
 
 MARKS = (
     "gpus(n): GPUs that the test needs on one node",
@@ -91,11 +91,6 @@ def why_not(need: Need, machine: Machine, device: str) -> str | None:
         if not getattr(machine, backend):
             return f"needs the backend {backend}, which this stack's torch does not have"
     return None
-
-
-def group_in_profile(group: str, profile: str) -> bool:
-    """Whether a profile runs a group."""
-    return profile in GROUPS[group].profiles
 
 
 _SHORT = re.compile(
