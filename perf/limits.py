@@ -49,10 +49,10 @@ DDP_OVERHEAD = {
 WEAK_SCALING = {
     "cpu": Limit(
         "weak_scaling_overhead",
-        1.60,
+        2.00,
         "ratio",
-        "Two ranks on two cores of one machine share its caches and memory, and gloo copies 4.8 MB of gradients "
-        "through the loopback device: 88 ms against 75 ms when quiet. Beyond 1.60 the ranks get in each other's way.",
+        "Two ranks on two shared cores showed 1.16 to 1.59: they share caches and memory, and gloo copies 4.8 MB of "
+        "gradients through the loopback device. At 2.00 two ranks do no more than one.",
     ),
     "cuda": Limit(
         "weak_scaling_overhead",
@@ -74,10 +74,10 @@ DDP_AGAINST_DP = Limit(
 FIRST_EPOCH = {
     "cpu": Limit(
         "first_epoch_penalty",
-        1.50,
+        1.80,
         "ratio",
         "The first of several short epochs holds the first step (lazy initialization, allocation) and the first start "
-        "of the loader's workers, together under 0.5 s of an epoch of 5 s.",
+        "of the loader's workers: epochs of 64 steps on two shared cores showed 1.0 to 1.34.",
     ),
     "cuda": Limit(
         "first_epoch_penalty",
