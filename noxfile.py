@@ -1,7 +1,7 @@
 """stackproof's buttons. `nox -s NAME` presses one; what follows after `--` goes to the command under it.
 
 Try it:      nox -s smoke
-On GPUs:     nox -s gpu_perf -- --stack /path/to/the/stack/under/test/bin/python
+On GPUs:     nox -s gpu_perf -- --stack=/path/to/the/stack/under/test/bin/python
 On this:     nox -s tests lint
 
 STACKPROOF_TORCH       what `env` installs as torch (default: the versions that CI uses)
@@ -74,15 +74,15 @@ def smoke(session: nox.Session) -> None:
         *targets("perf", session.posargs),
         "--profile",
         "smoke",
-        "--stack",
-        python,
+        # One word: pytest takes the value of an option that it does not know yet for a path, and loads conftests there.
+        f"--stack={python}",
     ]
     finish(session, *suite, *session.posargs)
 
 
 @nox.session(default=False, venv_backend="none", requires=["driver"])
 def gpu_perf(session: nox.Session) -> None:
-    """Run the suite on GPUs. `-- --stack PYTHON` names what is under test (default: first python3 with torch)."""
+    """Run the suite on GPUs. `-- --stack=PYTHON` names what is under test (default: first python3 with torch)."""
     # -E -s: a module's PYTHONPATH, or packages in the user's home, can't replace the driver's own.
     isolated = [python_of(session, "driver"), "-E", "-s"]
     suite = ["-m", "pytest", *targets("perf", session.posargs), "--profile", "quick", "--device", "cuda"]
