@@ -16,10 +16,10 @@ from perf.training.meter import Meter
 def drain_indexed(
     train_loader: Iterable[Any], meter: Meter, indices: list[int], batches: Optional[int]
 ) -> bool:
-    """Take batches of (sample, index) and keep the indices in order; stop after `batches` where that is a number."""
-    for taken, ((_data, target), index) in enumerate(train_loader, start=1):
-        indices.extend(index.tolist())
-        if meter.step(None, target.size(0)):
+    """Take batches of indices and keep them in order; stop after `batches` where that is a number."""
+    for taken, batch in enumerate(train_loader, start=1):
+        indices.extend(batch.tolist())
+        if meter.step(None, batch.size(0)):
             return False
         if batches is not None and taken == batches:
             return False

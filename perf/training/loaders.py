@@ -26,17 +26,23 @@ class LoaderPlan:
     seed: int
 
 
-class Indexed(Dataset[Any]):
-    """A data set whose items carry their index, for counting which samples a loader delivers."""
+class Numbers(Dataset[Any]):
+    """As many items as a data set has, each its own number, for counting which samples a loader delivers.
+
+    Sampler, batches and workers are the same with it; only the images are not read, which would make counting a
+    published epoch of 60,000 take 22 s instead of 1 s on a slow core.
+    """
 
     def __init__(self, dataset: Dataset[Any]) -> None:
-        self._dataset = dataset
+        self._size = len(cast(Sized, dataset))
 
     def __len__(self) -> int:
-        return len(cast(Sized, self._dataset))
+        return self._size
 
-    def __getitem__(self, index: int) -> tuple[Any, int]:
-        return self._dataset[index], index
+    def __getitem__(self, index: int) -> int:
+        if not 0 <= index < self._size:
+            raise IndexError(f"sample {index} asked for, the data set has {self._size}")
+        return index
 
 
 def shorten(dataset: Dataset[Any], samples: Optional[int]) -> Dataset[Any]:

@@ -17,7 +17,7 @@ from perf.contract import EpochRecord, LaunchSpec, RankRecord
 from perf.training import settings, strategies
 from perf.training.audit import audit_facts, drain_indexed
 from perf.training.identity import Identity, device_name, gpu_uuid
-from perf.training.loaders import Indexed, LoaderPlan, RingLoader, native_loader, set_epoch, shorten
+from perf.training.loaders import LoaderPlan, Numbers, RingLoader, native_loader, set_epoch, shorten
 from perf.training.loop import drain, train
 from perf.training.meter import Clock, CudaClock, HostClock, Meter, Watched, halves
 from perf.training.phases import PhaseTimer, train_in_phases
@@ -165,7 +165,7 @@ class Session:
             raise settings.NotInForce(f"loader {spec.loader!r} is not one that this worker knows: native")
         shortened = shorten(dataset, spec.epoch_samples)
         return native_loader(
-            Indexed(shortened) if spec.plan == "audit" else shortened,
+            Numbers(shortened) if spec.plan == "audit" else shortened,
             LoaderPlan(
                 batch_size=spec.batch_size * spec.devices_per_rank,
                 workers=spec.workers * spec.devices_per_rank,

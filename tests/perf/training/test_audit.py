@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from perf.training.audit import audit_facts, drain_indexed
-from perf.training.loaders import Indexed, LoaderPlan, native_loader
+from perf.training.loaders import LoaderPlan, Numbers, native_loader
 from perf.training.meter import Meter
 from tests.perf.training.helpers import separable
 
@@ -71,7 +71,7 @@ def drain(device, batches: int | None, timed_steps: int = 100) -> tuple[bool, li
     )
     plan = LoaderPlan(8, 0, 0, 1, distributed=False, pin_memory=False, seed=1)
     found: list[int] = []
-    return drain_indexed(native_loader(Indexed(separable(44, 1)), plan), meter, found, batches), found, meter
+    return drain_indexed(native_loader(Numbers(separable(44, 1)), plan), meter, found, batches), found, meter
 
 
 def test_indices_are_kept_in_the_order_of_delivery(device):

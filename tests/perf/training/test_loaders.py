@@ -14,8 +14,8 @@ from torch.utils.data import RandomSampler, TensorDataset
 from perf.suite.plan import batches_an_epoch
 from perf.training.loaders import (
     RING_BATCHES,
-    Indexed,
     LoaderPlan,
+    Numbers,
     RingLoader,
     native_loader,
     set_epoch,
@@ -146,14 +146,21 @@ def test_a_data_set_is_shortened_to_its_first_samples():
     assert 10 == len(shorten(data, 10))
 
 
-def test_an_indexed_data_set_says_which_sample_it_hands_over():
-    """The index goes with the sample, also through a loader's batches."""
-    data = Indexed(numbered(9))
+@pytest.mark.parametrize("plan", [PLAN, dataclasses.replace(PLAN, distributed=True, rank=1, world_size=3)])
+def test_numbers_are_those_of_the_samples_that_a_loader_would_deliver(plan):
+    """The numbers of a data set come in the very batches in which the samples would."""
+    data = numbered(9)
 
-    assert 9 == len(data)
-    for (sample, target), index in native_loader(data, PLAN):
-        assert index.tolist() == sample.tolist()
-        assert (index * 10).tolist() == target.tolist()
+    assert 9 == len(Numbers(data))
+    samples = [sample.tolist() for sample, _ in native_loader(data, plan)]
+    assert samples == [batch.tolist() for batch in native_loader(Numbers(data), plan)]
+
+
+@pytest.mark.parametrize("index", [-1, 9])
+def test_numbers_have_none_outside_the_data_set(index):
+    """A sampler that asks for a sample which is not there is found out, as by the images themselves."""
+    with pytest.raises(IndexError, match=f"sample {index} asked for, the data set has 9"):
+        Numbers(numbered(9))[index]
 
 
 # --- the ring

@@ -22,7 +22,7 @@ from perf import contract
 from perf.contract import LaunchSpec, RankRecord
 from perf.training.audit import audit_facts
 from perf.training.identity import Identity
-from perf.training.loaders import Indexed, LoaderPlan, native_loader
+from perf.training.loaders import LoaderPlan, Numbers, native_loader
 from perf.training.phases import PHASES
 from perf.training.session import Session, _loss_tenths
 from perf.training.settings import NotInForce
@@ -250,7 +250,7 @@ def test_orders_cover_what_every_epoch_delivered(run):
     first = run(mode="io", plan="audit", epochs=2, later_epoch_batches=5).epochs[0]
     plan = LoaderPlan(8, 0, 0, 1, distributed=False, pin_memory=False, seed=1000)
     dataset, _ = TinyWorkload().train_set(None, "")
-    delivered = [index for _, indices in native_loader(Indexed(dataset), plan) for index in indices.tolist()]
+    delivered = [index for indices in native_loader(Numbers(dataset), plan) for index in indices.tolist()]
 
     assert audit_facts(delivered, 180, 40)["order"] == first.order
 
