@@ -23,6 +23,7 @@ __all__ = [
     "TrainProfile",
     "launch_profiles",
     "loader_share",
+    "profile_place",
     "read_profile",
     "render",
 ]
@@ -124,7 +125,7 @@ def launch_profiles(record: LaunchRecord, folder: Path) -> list[TrainProfile]:
         raise ProfileError(
             f"launch {record.launch} has no line profile of rank {', '.join(missing)} of {world}"
         )
-    return [read_profile(_place(ranks[rank], record.launch, folder), rank) for rank in sorted(ranks)]
+    return [read_profile(profile_place(ranks[rank], record.launch, folder), rank) for rank in sorted(ranks)]
 
 
 def loader_share(stats: TrainProfile) -> float:
@@ -248,7 +249,7 @@ def _rank(name: str, place: int) -> int:
     return int(found.group(1)) if found else place
 
 
-def _place(name: str, launch: str, folder: Path) -> Path:
+def profile_place(name: str, launch: str, folder: Path) -> Path:
     """Find a profile by its recorded name; if it is nowhere, return where it should be."""
     path = Path(name)
     usual = folder / "launches" / launch / path.name

@@ -7,6 +7,7 @@ import dataclasses
 import functools
 import json
 import os
+import shutil
 import time
 from pathlib import Path
 
@@ -21,6 +22,7 @@ from perf.launch.preflight import collect
 from perf.launch.stack import Stack, StackError, find_stack
 from perf.machine import cores_allowed, system_facts
 from perf.profiles import PROFILES
+from perf.report.lines import profile_place
 from perf.report.stored import NoRun, load
 from perf.report.summary import launch_words
 from perf.suite.bench import Bench, Source, Stored
@@ -107,13 +109,29 @@ class Measuring:
         # xdist's workers share the run: the first one to come copies the launches into it.
         with filelock.FileLock(self._run.folder / f"{records.RECORDS}.lock", fallback_to_soft=False):
             if not (self._run.folder / records.RECORDS).exists():
-                for record in launches:
-                    self._run.append(records.RECORDS, record)
+                for run in runs:
+                    for record in run.records:
+                        self._run.append(records.RECORDS, self._copy_profiles(run.folder, record))
                 # What was measured elsewhere is reported with where it was measured.
                 environment = runs[0].environment
                 again = [str(folder) for folder in folders]
                 self._run.write_environment({**environment, "judged_again": again})
         return Stored(launches, ", ".join(str(folder) for folder in folders))
+
+    def _copy_profiles(self, folder: Path, record: contract.LaunchRecord) -> contract.LaunchRecord:
+        """Copy a stored launch's line profiles into this run, which then needs the other one no more.
+
+        One that is not there is left as it was recorded: printing it says what is missing.
+        """
+        kept = []
+        for name in record.line_profiles:
+            source = profile_place(name, record.launch, folder)
+            target = self._run.profile_folder() / f"{record.run}-{source.name}"
+            if source.is_file():
+                shutil.copyfile(source, target)
+                name = str(target.relative_to(self._run.folder))  # noqa: PLW2901
+            kept.append(name)
+        return dataclasses.replace(record, line_profiles=kept)
 
     def _bench(self) -> Bench:
         options = self._options

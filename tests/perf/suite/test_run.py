@@ -17,6 +17,7 @@ from perf import contract, records
 
 ROOT = Path(__file__).parents[3]
 HERE = Path(__file__).parent / "helpers"
+H100S = ROOT / "docs" / "measurements" / "2026-11-28-h100-whole"
 
 
 @dataclass
@@ -225,6 +226,18 @@ def test_stored_launches_are_judged_again_to_the_same_verdicts(suite, tmp_path):
     assert verdicts == again.verdicts
     assert not (again.run.folder / "launches").exists()
     assert str(stored) in (again.run.folder / "environment.json").read_text()
+
+
+def test_line_profiles_of_stored_launches_go_into_the_new_run(suite):
+    """The H100s' records are judged to the verdicts beside them, and their line profiles are printed and copied."""
+    again = suite("perf", "--records", str(H100S))
+
+    assert 0 == again.status, again.output
+    stored = [json.loads(line) for line in (H100S / "verdicts.jsonl").read_text().splitlines()]
+    assert {v["test"]: v["verdict"] for v in stored} == again.verdicts
+    assert len(list((H100S / "profiles").iterdir())) == len(list((again.run.folder / "profiles").iterdir()))
+    assert "for data, target in train_loader" in again.output
+    assert "is missing" not in again.output
 
 
 def test_stored_launches_are_copied_once_by_two_workers(suite):
