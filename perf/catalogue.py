@@ -6,19 +6,14 @@ tests of the variant alone use its home, the first group that holds it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
 import pytest
 
+from perf.groups import Declaration, declared
 from perf.variants import WORKLOADS, Variant
-
-GPU_COUNTS = (1, 2)
-"""GPUs of the catalogue's variants: one, and the smallest number that has something to say to each other."""
-
-CPU_RANKS = 2
-"""Processes of DDP on the CPU."""
 
 
 @dataclass(frozen=True)
@@ -85,59 +80,23 @@ class Group:
         return max(m.variant.devices_per_node for m in self.members)
 
 
-def _group(
-    question: str,
-    workload: str,
-    device: str,
-    members: Iterable[tuple[Variant, str]],
-    not_in_smoke: tuple[Variant, ...] = (),
-    **rest: Any,
-) -> Group:
-    name = f"{question}@{workload}-{device}"
-    found = tuple(Member(name, v, plan, v not in not_in_smoke) for v, plan in members)
-    return Group(name, question, found, **rest)
-
-
-def _groups_of(workload: str, device: str) -> Iterator[Group]:
-    """Yield the groups of one workload on one kind of device, the most telling first."""
-    backend = "nccl" if device == "cuda" else "gloo"
-    unit = "gpu" if device == "cuda" else "cpu"
-    many = max(GPU_COUNTS) if device == "cuda" else CPU_RANKS
-
-    def single(mode: str = "full", workers: int | None = None, precision: str = "fp32") -> Variant:
-        return Variant(workload, "single", device, 1, precision=precision, workers=workers, mode=mode)
-
-    def ddp(count: int, mode: str = "full") -> Variant:
-        return Variant(workload, "ddp", device, count, backend=backend, mode=mode)
-
-    yield _group(
-        "loader", workload, unit, [(single(), "window"), (single("synthetic"), "window")], smoke_judged=True
+def _group(workload: str, device: str, declared: Declaration) -> Group:
+    name = f"{declared.question}@{workload}-{'gpu' if device == 'cuda' else 'cpu'}"
+    return Group(
+        name,
+        declared.question,
+        tuple(Member(name, v, plan, v not in declared.not_in_smoke) for v, plan in declared.members),
+        declared.judged,
+        declared.smoke_judged,
+        declared.profiles,
     )
-    alone, one, several = single("synthetic"), ddp(1, "synthetic"), ddp(many, "synthetic")
-    ways = [(alone, "window"), (one, "window"), (several, "window")]
-    # Smoke has time for one launch on several ranks; the group `ranks` has it, on the real loader.
-    yield _group("ddp", workload, unit, ways, not_in_smoke=(several,))
-    if device == "cuda":
-        dp = Variant(workload, "dp", device, many)
-        yield _group("dp", workload, unit, [(dp, "window"), (ddp(many), "window")])
-    else:
-        yield _group("ranks", workload, unit, [(ddp(many), "window")])
-    yield _group("epochs", workload, unit, [(single(), "epochs")])
-    yield _group("samples", workload, unit, [(single("io"), "audit")], judged=False)
-    yield _group("samples_ddp", workload, unit, [(ddp(many, "io"), "audit")], judged=False)
-    yield _group(
-        "default", workload, unit, [(single(precision="default"), "window")], profiles=("quick", "full")
-    )
-    if device == "cuda":
-        sweep = [(single(workers=n), "window") for n in (1, 2, 4, 8)]
-        yield _group("workers", workload, unit, sweep, judged=False, profiles=("full",))
 
 
 GROUPS: dict[str, Group] = {
     group.name: group
     for workload in WORKLOADS
     for device in ("cpu", "cuda")
-    for group in _groups_of(workload, device)
+    for group in (_group(workload, device, declaration) for declaration in declared(workload, device))
 }
 
 
@@ -179,6 +138,11 @@ def groups(question: str) -> list[Group]:
     return [group for group in GROUPS.values() if group.question == question]
 
 
+def whole_groups(question: str) -> list[Any]:
+    """Return pytest params of the groups that answer a question; their id is the group's name."""
+    return [pytest.param(g, id=g.name, marks=marks(g.members)) for g in groups(question)]
+
+
 def marks(needed: Iterable[Member]) -> list[pytest.MarkDecorator]:
     """Return the marks of what some members need: a pair takes the larger need."""
     variants = [m.variant for m in needed]
@@ -199,16 +163,20 @@ def variants(workload: str | None = None, **conditions: Any) -> list[Any]:
 
 @dataclass(frozen=True)
 class Pair:
-    """Two members of one group that a test compares: `new` is held against `base`."""
+    """Two members of one group that a test compares: `new` is held against `base`.
+
+    `label` tells pairs of one group apart that have the same number of devices.
+    """
 
     group: Group
     new: Member
     base: Member
+    label: str = ""
 
     @property
     def id(self) -> str:
-        """The group's name, and the judged member's device count where the group has several pairs."""
-        return f"{self.group.name}-{self.new.variant.count}"
+        """The group's name, and the judged member's device count or the pair's label."""
+        return f"{self.group.name}-{self.label or self.new.variant.count}"
 
 
 def pairs(found: Iterable[Pair]) -> list[Any]:

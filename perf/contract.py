@@ -26,6 +26,13 @@ SPEC_FILE = "spec.json"
 RANK_FILE = "rank-{rank}.json"
 STACK_FILE = "stack-{rank}.txt"
 STATE_FILE = "state-{rank}.json"
+MODEL_FILE = "model.pt"
+
+UNAVAILABLE = "unavailable"
+"""Phase in a rank's state file: this stack or device lacks what was asked for; the file's ``reason`` says what."""
+
+OPTIMIZATIONS = ("channels_last", "non_blocking", "fused", "compile", "cuda_graph", "autotune")
+"""Switches of a launch, in the order in which they are written."""
 
 T = TypeVar("T")
 
@@ -47,6 +54,11 @@ class LaunchSpec:
     with validation, a window inside them) or ``audit`` (the loader alone, counting which samples it delivers).
     `epoch_samples` makes an epoch shorter than the data set, `later_epoch_batches` cuts every epoch of an audit but
     the first, `validate_samples` limits the validation set; null means all.
+
+    `optimizations` are switched on one by one, in the order of `OPTIMIZATIONS`; `optimizer` and `schedule` are names of
+    the workload's, "" its own. `persistent`, `prefetch` (batches a worker keeps ready; null: torch's default) and
+    `pin_memory` (null: on a GPU) belong to loaders with workers. `save_model` writes the trained parameters beside
+    the record, as the tutorials do.
     """
 
     run: str
@@ -87,6 +99,13 @@ class LaunchSpec:
     phases: bool = False
     line_profile: bool = False
     escalation: str = ""
+    optimizations: list[str] = field(default_factory=list)
+    optimizer: str = ""
+    schedule: str = ""
+    persistent: bool = False
+    prefetch: Optional[int] = None
+    pin_memory: Optional[bool] = None
+    save_model: bool = False
     schema: int = SCHEMA
 
     @property
@@ -133,7 +152,9 @@ class RankRecord:
     `step_seconds` holds the steps of the timed window only, `window_seconds` the same window by the host's clock
     with every device synchronized at its edges; `halves` the medians of the window's two halves. `losses` are means
     over the first and the last tenth of all steps. `wait_seconds` is the host's time in the loader inside the
-    window. A reading that cannot be had is null, never 0.
+    window, `drain_seconds` what the host waited for the devices at the window's end, after it had queued the last
+    step: a host that runs ahead of its devices waits for several steps there, one that
+    holds them up for none. A reading that cannot be had is null, never 0.
     """
 
     run: str
@@ -172,6 +193,7 @@ class RankRecord:
     telemetry: dict[str, Any]
     phase_seconds: Optional[dict[str, list[float]]] = None
     line_profile: Optional[str] = None
+    drain_seconds: Optional[float] = None
     schema: int = SCHEMA
 
 
@@ -242,6 +264,10 @@ class LaunchRecord:
     flags: list[str] = field(default_factory=list)
     phase_seconds: Optional[list[dict[str, list[float]]]] = None
     line_profiles: list[str] = field(default_factory=list)
+    optimizations: list[str] = field(default_factory=list)
+    optimizer: str = ""
+    schedule: str = ""
+    drain_seconds: list[Optional[float]] = field(default_factory=list)
     schema: int = SCHEMA
 
 

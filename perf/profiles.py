@@ -7,14 +7,17 @@ Also the sizes of a launch for each plan. Steps and seconds come from what a lau
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass
+
+from perf.verdict.looks import FIRST_LOOK
 
 
 @dataclass(frozen=True)
 class Sizes:
     """How long one launch trains, and on how much; see `perf.contract.LaunchSpec` for the words.
 
-    `batch_size` takes the place of a workload's own where that would be too long; records say what was taken.
+    A workload's own batch is cut to `batch_size` where it is larger, which would take too long; records say so.
     """
 
     warmup_steps: int
@@ -40,7 +43,8 @@ class Profile:
     one_thread
         Whether every rank has one thread.
     judge_all
-        Whether every judged group gets `launches`; else only groups marked for this profile, the others one launch.
+        Whether every judged group gets `launches`; else, in ``smoke``, only the groups marked for it, and in ``full``
+        only those that ``quick`` accepts a stack by. The others get one launch.
     """
 
     name: str
@@ -50,6 +54,12 @@ class Profile:
     judge_all: bool
     time_limit_seconds: float
     sizes: dict[tuple[str, str], Sizes]
+
+    def with_launches(self, launches: int) -> Profile:
+        """Return this profile with so many launches of each member of every judged group."""
+        # Fewer than the first look decides nothing, and whoever asks for so few does not want more.
+        cap = launches if launches < FIRST_LOOK else max(launches, self.cap)
+        return dataclasses.replace(self, launches=launches, cap=cap, judge_all=True)
 
     def sizes_for(self, device: str, plan: str) -> Sizes:
         """Return the sizes of a launch on `device` for `plan`."""
@@ -111,7 +121,7 @@ PROFILES = {
         launches=5,
         cap=16,
         one_thread=False,
-        judge_all=True,
+        judge_all=False,
         time_limit_seconds=600.0,
         sizes={**_GPU_SIZES, **_CPU_SIZES},
     ),

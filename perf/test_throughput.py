@@ -9,6 +9,7 @@ import pytest
 from perf.catalogue import variants
 from perf.suite.bench import Measurement
 from perf.suite.judge import Judge
+from perf.suite.settings import optimizations_in_force
 from perf.variants import WORKLOADS
 
 
@@ -41,7 +42,7 @@ def test_parameters_are_the_workloads_and_equal_on_all_ranks(training: Measureme
 
 
 def test_settings_are_in_force(training: Measurement) -> None:
-    """What was asked for was read back from the objects: wrapper, world size, backend, workers, threads, precision."""
+    """What was asked for was read back: wrapper, world size, backend, workers, threads, precision, optimizations."""
     variant = training.member.variant
     for launch in training.launches:
         for rank, effective in enumerate(launch.effective):
@@ -55,9 +56,19 @@ def test_settings_are_in_force(training: Measurement) -> None:
                 == effective["loader"]["workers"]
             )
             assert launch.threads[rank]["torch"] == effective["threads"]
+            assert set(variant.optimizations) <= optimizations_in_force(effective)
             if variant.precision == "fp32":
                 assert {"matmul": False, "convolution": False} == effective["tf32"]
                 assert "float32" == effective["activation_dtype"]
+
+
+def test_no_two_ranks_train_on_the_same_samples(training: Measurement) -> None:
+    """Every rank's first sample is another one."""
+    for launch in training.launches:
+        if any("first_batch" not in effective for effective in launch.effective):
+            pytest.skip("these records are older than the digest of a rank's first sample")
+        first = [effective["first_batch"]["sample"] for effective in launch.effective]
+        assert len(first) == len(set(first)), "two ranks got the same first sample: are their seeds the same?"
 
 
 def test_window_holds_the_samples_that_were_delivered(training: Measurement) -> None:

@@ -9,11 +9,14 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from perf.contract import OPTIMIZATIONS
+
 STRATEGIES = ("single", "dp", "ddp")
 DEVICES = {"cpu": "cpu", "gpu": "cuda"}
 BACKENDS = ("gloo", "nccl")
-PRECISIONS = ("default", "fp32")
-LOADERS = ("native",)
+PRECISIONS = ("default", "fp32", "tf32", "fp16", "bf16")
+LOADERS = ("native", "batched", "resident", "dali")
+LOADERS_WITH_WORKERS = ("native", "batched", "dali")
 MODES = ("full", "synthetic", "io")
 
 MOST_DEFAULT_WORKERS = 8
@@ -37,6 +40,10 @@ class Workload:
         Samples in one epoch of training and in one validation.
     sample_bytes
         Bytes of one sample as the loader hands it over, for the size of /dev/shm.
+    optimizers, schedules
+        Names that the workload offers; the first is its own.
+    devices
+        Where the catalogue trains it: the large ones take seconds a step on a CPU, ``tiny`` ones nothing on a GPU.
     """
 
     name: str
@@ -45,13 +52,48 @@ class Workload:
     train_samples: int
     validation_samples: int
     sample_bytes: int
+    optimizers: tuple[str, ...]
+    schedules: tuple[str, ...]
+    devices: tuple[str, ...] = ("cpu", "cuda")
 
+
+_OF_RESNETS = (("sgd", "adam"), ("constant",))
+_OF_UNETS = (("adam",), ("cosine", "constant"))
 
 WORKLOADS = {
     w.name: w
     for w in (
         # 28x28 float32 and a label of 8 bytes.
-        Workload("mnist_cnn", 1_199_882, 64, 60_000, 10_000, 28 * 28 * 4 + 8),
+        Workload(
+            "mnist_cnn",
+            1_199_882,
+            64,
+            60_000,
+            10_000,
+            28 * 28 * 4 + 8,
+            ("adadelta", "adam", "rmsprop"),
+            ("step", "exponential", "cosine"),
+        ),
+        # CIFAR-100's 3x32x32, or enlarged to 3x224x224, float32, and a label of 8 bytes.
+        *(
+            Workload(name, parameters, batch, 50_000, 10_000, 3 * side**2 * 4 + 8, *_OF_RESNETS, devices)
+            for name, parameters, batch, side, devices in (
+                ("resnet50", 23_712_932, 128, 32, ("cuda",)),
+                ("resnet50_224", 23_712_932, 64, 224, ("cuda",)),
+                ("resnet50_tiny", 564_452, 16, 32, ("cpu",)),
+                ("resnet152", 58_348_708, 128, 32, ("cuda",)),
+                ("resnet152_224", 58_348_708, 64, 224, ("cuda",)),
+                ("resnet152_tiny", 652_644, 16, 32, ("cpu",)),
+            )
+        ),
+        # Crops of 64^3 (16^3): 4 channels in, 5 out, float32.
+        *(
+            Workload(name, parameters, batch, 4096, 512, 9 * side**3 * 4, *_OF_UNETS, devices)
+            for name, parameters, batch, side, devices in (
+                ("unet3d", 116_977_029, 32, 64, ("cuda",)),
+                ("unet3d_tiny", 440_517, 4, 16, ("cpu",)),
+            )
+        ),
     )
 }
 
@@ -70,6 +112,12 @@ class Variant:
         GPUs a node; on the CPU processes a node.
     workers, threads, batch
         A device's loader workers, a rank's threads, a device's samples a step; None for the default.
+    loader_flags
+        How a loader with workers differs from torch's defaults: ``persistent``, ``prefetch<N>``, ``unpinned``.
+    optimizations
+        Of `perf.contract.OPTIMIZATIONS`, in its order.
+    optimizer, schedule
+        Names that the workload offers, "" for its own.
     """
 
     workload: str
@@ -84,6 +132,10 @@ class Variant:
     batch: int | None = None
     mode: str = "full"
     nodes: int = 1
+    loader_flags: tuple[str, ...] = ()
+    optimizations: tuple[str, ...] = ()
+    optimizer: str = ""
+    schedule: str = ""
 
     def __post_init__(self) -> None:
         """Refuse what cannot be run as it is named."""
@@ -95,6 +147,8 @@ class Variant:
             ("loader", self.loader, LOADERS),
             ("mode", self.mode, MODES),
             ("backend", self.backend, BACKENDS if self.strategy == "ddp" else ("none",)),
+            ("optimizer", self.optimizer, self._choices("optimizers")),
+            ("schedule", self.schedule, self._choices("schedules")),
         ):
             if value not in known:
                 raise VariantError(
@@ -111,6 +165,42 @@ class Variant:
         numbers = ((self.workers, 0), (self.threads, 1), (self.batch, 1))
         if any(number is not None and number < least for number, least in numbers):
             raise VariantError("workers must be at least 0, threads and batch at least 1")
+        if self.optimizations != tuple(o for o in OPTIMIZATIONS if o in self.optimizations):
+            raise VariantError(
+                f"optimizations {'.'.join(self.optimizations)!r} must be some of {', '.join(OPTIMIZATIONS)}, "
+                f"each once, in this order"
+            )
+        if [f for f in self.loader_flags if not _FLAG.fullmatch(f)] or list(self.loader_flags) != sorted(
+            {f.rstrip("0123456789"): f for f in self.loader_flags}.values()
+        ):
+            raise VariantError(
+                f"loader flags {'.'.join(self.loader_flags)!r} must be some of persistent, prefetch<N>, unpinned, "
+                f"each once, in this order"
+            )
+        if self.loader not in LOADERS_WITH_WORKERS and (self.workers is not None or self.loader_flags):
+            raise VariantError(
+                f"the loader {self.loader} has no workers, so nothing about them can be asked for"
+            )
+
+    def _choices(self, kind: str) -> tuple[str, ...]:
+        """Return the names that may be asked for: the workload's own is never named, so that it has one id."""
+        workload = WORKLOADS.get(self.workload)
+        return ("", *getattr(workload, kind)[1:]) if workload else ("",)
+
+    @property
+    def persistent(self) -> bool:
+        """Whether loader workers live through all epochs."""
+        return "persistent" in self.loader_flags
+
+    @property
+    def prefetch(self) -> int | None:
+        """Batches that each loader worker keeps ready; None for torch's default."""
+        return next((int(f[len("prefetch") :]) for f in self.loader_flags if f.startswith("prefetch")), None)
+
+    @property
+    def pin_memory(self) -> bool | None:
+        """Whether batches are put into pinned memory; None for the default, which is yes on a GPU."""
+        return False if "unpinned" in self.loader_flags else None
 
     @property
     def ranks_per_node(self) -> int:
@@ -142,7 +232,9 @@ class Variant:
         if self.backend != "none":
             parts.append(self.backend)
         parts.append(self.precision)
-        parts.append(self.loader + ("" if self.workers is None else str(self.workers)))
+        loader = self.loader + ("" if self.workers is None else str(self.workers))
+        parts.append(".".join((loader, *self.loader_flags)))
+        parts += [part for part in (".".join(self.optimizations), self.optimizer, self.schedule) if part]
         if self.batch is not None:
             parts.append(f"b{self.batch}")
         if self.threads is not None:
@@ -165,7 +257,8 @@ class Variant:
         if match is None:
             raise VariantError(
                 f"{text!r} is no variant id; expected WORKLOAD-STRATEGY-<N>gpu|cpu[-<N>node][-BACKEND]-PRECISION"
-                f"-LOADER[<workers>][-b<batch>][-t<threads>][-MODE], such as mnist_cnn-ddp-2gpu-nccl-fp32-native8"
+                f"-LOADER[<workers>][.FLAG…][-OPTIMIZATION[.…]][-OPTIMIZER][-SCHEDULE][-b<batch>][-t<threads>][-MODE], "
+                f"such as mnist_cnn-ddp-2gpu-nccl-fp32-native8"
             )
         found = match.groupdict()
         variant = cls(
@@ -181,11 +274,29 @@ class Variant:
             batch=_number(found["batch"]),
             mode=found["mode"] or "full",
             nodes=1 if found["nodes"] is None else int(found["nodes"]),
+            loader_flags=_words(found["flags"]),
+            optimizations=_words(found["optimizations"]),
+            **_named(found["workload"], (found["names"] or "").split("-")[1:]),
         )
         if variant.id != text:
             # One variant under two names would be measured, and referred to, twice.
             raise VariantError(f"{text!r} is written {variant.id!r}")
         return variant
+
+
+def _words(text: str | None) -> tuple[str, ...]:
+    return tuple(text.strip(".").split(".")) if text else ()
+
+
+def _named(workload: str, names: list[str]) -> dict[str, str]:
+    """Tell which of an id's words is the optimizer and which the schedule; unknown ones are refused by the variant."""
+    known = WORKLOADS.get(workload)
+    optimizers = known.optimizers if known else ()
+    first = names[0] if names and names[0] in optimizers else ""
+    rest = names[1:] if first else names
+    if len(rest) > 1:
+        raise VariantError(f"{rest[0]!r} is no optimizer of {workload}; it has {', '.join(optimizers)}")
+    return {"optimizer": first, "schedule": rest[0] if rest else ""}
 
 
 def _number(text: str | None) -> int | None:
@@ -196,10 +307,15 @@ def _any_of(words: tuple[str, ...]) -> str:
     return "|".join(re.escape(word) for word in words)
 
 
+_FLAG = re.compile(r"persistent|prefetch[1-9][0-9]{0,2}|unpinned", re.ASCII)
+"""How a loader with workers may differ from torch's defaults."""
+
 _ID = re.compile(
     rf"(?P<workload>[a-z][a-z0-9_]*)-(?P<strategy>{_any_of(STRATEGIES)})-(?P<count>[0-9]{{1,6}})(?P<unit>gpu|cpu)"
     rf"(-(?P<nodes>[0-9]{{1,6}})node)?(-(?P<backend>{_any_of(BACKENDS)}))?-(?P<precision>{_any_of(PRECISIONS)})"
-    rf"-(?P<loader>{_any_of(LOADERS)})(?P<workers>[0-9]{{1,6}})?(-b(?P<batch>[0-9]{{1,6}}))?(-t(?P<threads>[0-9]{{1,6}}))?"
+    rf"-(?P<loader>{_any_of(LOADERS)})(?P<workers>[0-9]{{1,6}})?(?P<flags>(\.[a-z]+[0-9]*)+)?"
+    rf"(-(?P<optimizations>(?:{_any_of(OPTIMIZATIONS)})(?:\.[a-z_]+)*))?"
+    rf"(?P<names>(-(?!(?:{_any_of(MODES)})(?:-|$))[a-z]{{2,}}){{1,2}})?(-b(?P<batch>[0-9]{{1,6}}))?(-t(?P<threads>[0-9]{{1,6}}))?"
     rf"(-(?P<mode>{_any_of(MODES)}))?",
     re.ASCII,
 )
@@ -236,7 +352,10 @@ def share_of_cores(
         Whether a rank has one thread whatever its part is (profile ``smoke``).
     """
     part = max(1, cores // max(devices or 0, variant.devices_per_node))
-    workers = min(MOST_DEFAULT_WORKERS, part // 2) if variant.workers is None else variant.workers
+    if variant.loader not in LOADERS_WITH_WORKERS:
+        workers = 0
+    else:
+        workers = min(MOST_DEFAULT_WORKERS, part // 2) if variant.workers is None else variant.workers
     devices_per_rank = variant.devices_per_node // variant.ranks_per_node
     # On a GPU the host's threads have nothing to do, and the DataLoader's pinning thread sets torch's number to 1.
     threads = 1 if one_thread or variant.device == "cuda" else max(1, part - workers)

@@ -230,6 +230,19 @@ def read_state(out_dir: str, rank: int) -> tuple[str | None, float | None]:
         return None, None
 
 
+def why_unavailable(spec: LaunchSpec) -> str | None:
+    """Return the reason that a rank gave for not having what was asked for; None where no rank gave one."""
+    for rank in range(spec.world_size):
+        path = Path(spec.out_dir, contract.STATE_FILE.format(rank=rank))
+        try:
+            state = json.loads(read_tail(path, STATE_BYTES))
+            if state["phase"] == contract.UNAVAILABLE:
+                return shorten(harmless(str(state["reason"])), 400)
+        except (ValueError, KeyError, TypeError):
+            continue
+    return None
+
+
 def read_log(out_dir: str, rank: int, direct: bool) -> tuple[str, list[str]]:
     """Return path and last lines of a rank's own log: its standard error, or its output where that is empty."""
     for name in (STDERR_FILE, STDOUT_FILE):

@@ -45,6 +45,10 @@ class LaunchFailed(Exception):
         self.status = status
 
 
+class NotAvailable(Exception):
+    """What a launch asks for does not exist on this stack or device; the message is the rank's own reason."""
+
+
 def succeeded(evidence: Evidence) -> bool:
     """Say whether the launch ended by itself, with exit status 0, and every rank left a good record."""
     return evidence.agent_exit == 0 and all(rank.record == GOOD for rank in evidence.ranks)

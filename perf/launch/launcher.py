@@ -20,8 +20,8 @@ from perf import contract
 from perf.contract import LaunchRecord, LaunchSpec
 from perf.launch.command import LOG_FOLDER, WORKER, marker, worker_command, worker_environment
 from perf.launch.environment import DRIVER
-from perf.launch.evidence import STDERR_FILE, STDOUT_FILE, Observed, gather
-from perf.launch.failure import diagnose, succeeded
+from perf.launch.evidence import STDERR_FILE, STDOUT_FILE, Observed, gather, why_unavailable
+from perf.launch.failure import NotAvailable, diagnose, succeeded
 from perf.launch.lock import NodeLock
 from perf.launch.merge import merge
 from perf.launch.processes import descendants, driver_mark, end_all, left_over, marked
@@ -64,6 +64,8 @@ def launch(
     ------
     LaunchFailed
         If the launch did not end well or lacks a good record of any rank.
+    NotAvailable
+        If this stack or device lacks something that the spec asks for.
     KeyboardInterrupt
         If the driver was told to end; after the clean-up.
     LockError
@@ -89,6 +91,9 @@ def launch(
                 observed = _run(spec, command, environment, interruption, patience)
         interruption.deliver()
     assert observed is not None, "an interrupted launch is delivered above"
+    reason = why_unavailable(spec)
+    if reason is not None:
+        raise NotAvailable(f"not available here: {reason}")
     evidence, records = gather(spec, observed, socket.gethostname())
     if not succeeded(evidence):
         raise diagnose(evidence)

@@ -112,6 +112,10 @@ def merge(spec: LaunchSpec, ranks: Sequence[RankRecord], launch_seconds: float) 
         flags=flags_of(spec, records),
         phase_seconds=_phases(clean),
         line_profiles=[record.line_profile for record in clean if record.line_profile is not None],
+        optimizations=list(spec.optimizations),
+        optimizer=spec.optimizer,
+        schedule=spec.schedule,
+        drain_seconds=[record.drain_seconds for record in clean],
     )
 
 

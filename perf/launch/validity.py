@@ -22,6 +22,12 @@ is interrupted where an epoch ends inside it, so it has at most one stretch an e
 
 OVERSUBSCRIBED = "oversubscribed"
 
+IDLE_CORES = "idle cores"
+
+IDLE_SHARE = 0.5
+"""Of the cores promised. Source 004's script asked for 4, 8 and 10 cores and always started 4 loader workers: fewer
+than half of the cores in use is a number of workers that somebody wrote down once."""
+
 STACK_KEYS = ("python", "torch", "torchvision", "cuda", "hip", "cudnn", "nccl")
 
 
@@ -38,10 +44,15 @@ def reasons_of(spec: LaunchSpec, ranks: Sequence[RankRecord]) -> list[str]:
 
 
 def flags_of(spec: LaunchSpec, ranks: Sequence[RankRecord]) -> list[str]:
-    """Return what is to be said of the launch beside its validity: ``oversubscribed``, or nothing."""
+    """Return what is to be said of the launch beside its validity: ``oversubscribed``, ``idle cores``, or nothing."""
     allowed = cores_by_host(ranks)
+    if not allowed:
+        return []
     # The promise counts too: a quota of the container limits cores without a rank seeing it in its affinity.
-    return [OVERSUBSCRIBED] if allowed and cores_needed(spec) > min(spec.cores, *allowed.values()) else []
+    cores, needed = min(spec.cores, *allowed.values()), cores_needed(spec)
+    if needed > cores:
+        return [OVERSUBSCRIBED]
+    return [IDLE_CORES] if needed < IDLE_SHARE * cores else []
 
 
 def cores_needed(spec: LaunchSpec) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import statistics
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
@@ -32,6 +33,26 @@ class Measurement:
     def step_medians(self) -> list[float]:
         """Median step of each launch, in seconds."""
         return [launch.median_step_seconds for launch in self.launches]
+
+    @property
+    def throughputs(self) -> list[float]:
+        """Throughput of each launch, in samples/s."""
+        return [launch.samples_per_second for launch in self.launches]
+
+    @property
+    def drain_steps(self) -> float | None:
+        """Median, over launches, of the steps that devices had still to do when the last one had been queued.
+
+        None on a CPU, where work is done when it is queued, and where launches do not say.
+        """
+        if self.member.variant.device != "cuda":
+            return None
+        found = [
+            max(seconds) / launch.median_step_seconds
+            for launch in self.launches
+            if (seconds := [s for s in launch.drain_seconds if s is not None]) and launch.median_step_seconds
+        ]
+        return statistics.median(found) if found else None
 
 
 class Source(Protocol):

@@ -15,6 +15,7 @@ from perf.profiles import Profile
 from perf.suite.bench import Measurement, Source
 from perf.suite.outcomes import LimitMissed, Unproven
 from perf.suite.plan import launches_planned
+from perf.verdict.bound import gain_in_words
 from perf.verdict.fixed import judge_ratio, judge_share
 from perf.verdict.one_sample import judge_one_sample
 from perf.verdict.outcome import Judgement, Verdict
@@ -127,6 +128,43 @@ class Judge:
             return negative_share(sides[1].step_medians, sides[0].step_medians)
 
         self._decide(question, (full, synthetic), judge, too_good)
+
+    def rung(self, pair: Pair, limit: Limit) -> None:
+        """Require that an optimization makes no step longer than `limit` times; say what it gains, or why nothing."""
+        question = Question(
+            limit.metric,
+            limit.unit,
+            pair.new,
+            pair.base,
+            limit.value,
+            f"step of {pair.new.id} ÷ {pair.base.id}",
+        )
+
+        def judge(sides: Sequence[Measurement], cap: int) -> Judgement:
+            found = judge_ratio(sides[0].step_medians, sides[1].step_medians, limit=limit.value, cap=cap)
+            if found.verdict is None or not math.isfinite(found.estimate):
+                return found
+            words = gain_in_words(found.low, found.estimate, found.high, sides[1].drain_steps)
+            return dataclasses.replace(found, reasons=(words, *found.reasons))
+
+        self._decide(question, (pair.new, pair.base), judge, lambda sides: ())
+
+    def tell(
+        self, metric: str, unit: str, measured: Measurement, estimate: float, sentences: Sequence[str]
+    ) -> None:
+        """Record what was found out about a measurement and is held against no limit."""
+        rates = (estimate, estimate, estimate)
+        judgement = Judgement(
+            Verdict.PASS, *rates, math.nan, len(measured.launches), None, tuple(sentences), wants=0
+        )
+        unfit = _unfit([measured])
+        if unfit:
+            judgement = _not_judged([measured], None, unfit)
+        self._finish(
+            Question(metric, unit, measured.member, None, None, f"{metric} of {measured.member.id}"),
+            judgement,
+            [measured],
+        )
 
     def one_sample(
         self, member: Member, value: Callable[[Measurement], list[float]], limit: Limit, sentence: str

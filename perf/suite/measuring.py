@@ -21,7 +21,6 @@ from perf.launch.lock import LockError, NodeLock
 from perf.launch.preflight import collect
 from perf.launch.stack import Stack, StackError, find_stack
 from perf.machine import cores_allowed, system_facts
-from perf.profiles import PROFILES
 from perf.report.lines import profile_place
 from perf.report.stored import NoRun, load
 from perf.report.summary import launch_words
@@ -137,7 +136,7 @@ class Measuring:
         options = self._options
         context = Context(
             run=self._run.name,
-            profile=PROFILES[options.profile],
+            profile=options.sized_profile,
             cores=self.machine.cores,
             cache_dir=options.cache_dir,
             data_root=options.data_root,

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from perf.profiles import PROFILES
+from perf.profiles import PROFILES, Profile
 
 DEFAULT_PROFILE = "quick"
 EXTRAS = ("line-profile", "phases")
@@ -31,6 +31,13 @@ class Options:
     share_node: bool
     extras: tuple[str, ...]
     launch_timeout: float | None
+    launches: int | None = None
+
+    @property
+    def sized_profile(self) -> Profile:
+        """The profile, with as many launches as were asked for."""
+        profile = PROFILES[self.profile]
+        return profile if self.launches is None else profile.with_launches(self.launches)
 
 
 def default_cache_dir(environ: dict[str, str]) -> str:
@@ -79,6 +86,12 @@ def add_options(parser: pytest.Parser) -> None:
         action="store_true",
         help="one more launch a variant: a line profile of `train` on every rank",
     )
+    add(
+        "--launches",
+        metavar="N",
+        type=int,
+        help="launches of each member of every judged group (default: the profile's; fewer than 5 judge nothing)",
+    )
     add("--phases", action="store_true", help="one more launch a variant: the time of each phase of a step")
     add(
         "--launch-timeout",
@@ -100,6 +113,8 @@ def read_options(config: pytest.Config) -> Options:
     timeout = option.launch_timeout
     if timeout is not None and timeout <= 0:
         raise pytest.UsageError(f"--launch-timeout {timeout:g} is no time limit; give seconds above 0")
+    if option.launches is not None and option.launches < 1:
+        raise pytest.UsageError(f"--launches {option.launches} measures nothing; give 1 or more")
     # `latest` is about to point at this run.
     records = tuple(Path(text).resolve() for text in option.records)
     for folder in records:
@@ -120,6 +135,7 @@ def read_options(config: pytest.Config) -> Options:
         share_node=option.share_node,
         extras=tuple(extra for extra in EXTRAS if getattr(option, extra.replace("-", "_"))),
         launch_timeout=timeout,
+        launches=option.launches,
     )
 
 

@@ -54,9 +54,8 @@ def order_of_round(members: Sequence[T], round_number: int) -> list[T]:
 
 def launches_planned(group: Group, profile: Profile) -> int:
     """Return how many launches each member of a group gets before any look asks for more."""
-    if group.judged and (profile.judge_all or group.smoke_judged):
-        return profile.launches
-    return 1
+    accepted = group.smoke_judged if profile.name == "smoke" else "quick" in group.profiles
+    return profile.launches if group.judged and (profile.judge_all or accepted) else 1
 
 
 def share_for(member: Member, profile: Profile, cores: int) -> Share:
@@ -98,7 +97,7 @@ def build_spec(
         loader=variant.loader,
         mode=variant.mode,
         plan=member.plan,
-        batch_size=sizes.batch_size or variant.batch_size,
+        batch_size=min(variant.batch_size, sizes.batch_size or variant.batch_size),
         workers=share.workers,
         threads=share.threads,
         cores=share.cores * variant.ranks_per_node,
@@ -120,6 +119,12 @@ def build_spec(
         phases=phases,
         line_profile=line_profile,
         escalation=escalation,
+        optimizations=list(variant.optimizations),
+        optimizer=variant.optimizer,
+        schedule=variant.schedule,
+        persistent=variant.persistent,
+        prefetch=variant.prefetch,
+        pin_memory=variant.pin_memory,
     )
 
 

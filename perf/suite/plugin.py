@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from perf.catalogue import Member, Pair
+from perf.catalogue import Group, Member, Pair
 from perf.suite.options import Options, add_options, read_options
 from perf.suite.outcomes import INFRASTRUCTURE, LETTERS, LimitMissed, Tally, Unproven, exit_status
 from perf.suite.selection import MARKS, expand_markexpr, need_of, why_not
@@ -112,8 +112,15 @@ def _members_of(item: pytest.Item) -> list[Member]:
     """Return the members that an item's parameters name."""
     callspec = getattr(item, "callspec", None)
     values = callspec.params.values() if callspec is not None else ()
-    pairs = [member for value in values if isinstance(value, Pair) for member in (value.new, value.base)]
-    return [*pairs, *(value for value in values if isinstance(value, Member))]
+    found: list[Member] = []
+    for value in values:
+        if isinstance(value, Pair):
+            found += [value.new, value.base]
+        elif isinstance(value, Group):
+            found += value.members
+        elif isinstance(value, Member):
+            found.append(value)
+    return found
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
@@ -164,6 +171,9 @@ def pytest_runtest_makereport(
         if isinstance(report.longrepr, tuple):
             # Path, line and the reason in words, without the name of a Python class: JUnit shows it.
             report.longrepr = (*report.longrepr[:2], str(error))
+    elif error is not None and item.config.stash[SESSION].is_unavailable(error):
+        report.outcome = "skipped"
+        report.longrepr = (str(item.path), item.location[1] or 0, f"Skipped: {error}")
     elif error is not None and item.config.stash[SESSION].is_infrastructure(error):
         vars(report)["verdict"] = INFRASTRUCTURE
         # The message tells all; the driver's own frames would only hide it.

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from perf import records
-from perf.profiles import PROFILES
 from perf.suite.options import Options
 
 if TYPE_CHECKING:
@@ -68,7 +67,7 @@ class Session:
         return Judge(
             self.measuring.source,
             test,
-            PROFILES[self.options.profile],
+            self.options.sized_profile,
             self.run.name,
             record,
             require_references=self.options.require_references,
@@ -81,6 +80,14 @@ class Session:
         from perf.suite.measuring import INFRASTRUCTURE_ERRORS
 
         return isinstance(error, INFRASTRUCTURE_ERRORS)
+
+    def is_unavailable(self, error: BaseException) -> bool:
+        """Whether an error says that this stack or device lacks what a variant asks for: a reason to skip."""
+        if "measuring" not in vars(self):
+            return False
+        from perf.launch.failure import NotAvailable
+
+        return isinstance(error, NotAvailable)
 
     def header(self) -> list[str]:
         """Return the lines of pytest's header."""

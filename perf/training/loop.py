@@ -32,6 +32,21 @@ def train(
     return True
 
 
+def train_with(
+    step: Callable[[torch.Tensor, torch.Tensor], torch.Tensor],
+    model: torch.nn.Module,
+    train_loader: Iterable[Any],
+    meter: Meter,
+) -> bool:
+    """Do what `train` does with a step that is more than its five lines (see `perf.training.steps`)."""
+    model.train()
+    for data, target in train_loader:
+        loss = step(data, target)
+        if meter.step(loss, target.size(0)):
+            return False
+    return True
+
+
 def drain(train_loader: Iterable[Any], meter: Meter) -> bool:
     """Take batches and do nothing with them: mode ``io``."""
     for _data, target in train_loader:

@@ -148,6 +148,7 @@ class Meter:
         self.window_samples = 0
         self.window_steps = 0
         self.wait_seconds = 0.0
+        self.drain_seconds: Optional[float] = None
         self.first_step_seconds: Optional[float] = None
         self.on_window: Callable[[bool], None] = lambda opens: None
 
@@ -164,7 +165,7 @@ class Meter:
     @property
     def losses(self) -> list[torch.Tensor]:
         """The loss of every step so far, on its device."""
-        return [loss.detach() for loss in self._losses]
+        return self._losses
 
     def start_epoch(self) -> None:
         """Take the time before the loader is asked for anything."""
@@ -177,12 +178,12 @@ class Meter:
     def step(self, loss: Optional[torch.Tensor], samples: int) -> bool:
         """Note the end of a step; return True when training should stop. Reads nothing from the device.
 
-        A small network is bound by the host, so this does as little as can be: sums are made when the window closes,
-        and losses are detached after it (their graphs are spent by then; what is kept is a few hundred bytes a step).
+        A small network is bound by the host, so this does as little as can be: sums are made when the window closes.
+        Losses are detached, so that a step's graph is freed before the next one, as in any loop that keeps no loss.
         """
         self._samples.append(samples)
         if loss is not None:
-            self._losses.append(loss)
+            self._losses.append(loss.detach())
         if self._open:
             self._marks.append(self._clock.mark())
             if len(self._marks) > self._left:  # type: ignore[operator]
@@ -256,10 +257,13 @@ class Meter:
         return self._stop_when_timed
 
     def _close(self) -> None:
+        queued_at = time.perf_counter()
         self._clock.synchronize()
         assert self._left is not None
         steps = len(self._marks) - 1
-        self.window_seconds += time.perf_counter() - self._opened_at
+        closed_at = time.perf_counter()
+        self.drain_seconds = closed_at - queued_at
+        self.window_seconds += closed_at - self._opened_at
         self.wait_seconds += self.waited_seconds - self._opened_waited
         self.window_steps += steps
         self.window_samples += sum(self._samples[len(self._samples) - steps :])
@@ -283,6 +287,7 @@ class Watched:
 
     def __init__(self, loader: Iterable[Any], meter: Meter) -> None:
         self.loader = loader
+        self.first_batch: Any = None
         self._meter = meter
 
     def __iter__(self) -> Iterator[Any]:
@@ -296,6 +301,8 @@ class Watched:
             if first:
                 meter.first_batch(waited)
                 first = False
+                if self.first_batch is None:
+                    self.first_batch = batch
             meter.waited_seconds += waited
             yield batch
             left -= 1

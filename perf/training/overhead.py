@@ -17,9 +17,10 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterable, Sequence
-from typing import Any, Callable
+from typing import Any, Callable, cast
 
 import torch
+from torch.utils.data import Dataset
 
 from models.interface import Workload, load_workload
 from perf.training.identity import device_name
@@ -71,7 +72,7 @@ def measure(
     """Return the seconds of each pair of blocks: bare, instrumented. Opening the window lies outside them."""
     dataset, _ = workload.train_set(None, tempfile.gettempdir())
     plan = LoaderPlan(workload.BATCH_SIZE, 0, 0, 1, distributed=False, pin_memory=False, seed=seed)
-    ring = RingLoader(native_loader(dataset, plan), device)
+    ring = RingLoader(native_loader(cast("Dataset[Any]", dataset), plan), device)
     clock: Clock = CudaClock([device]) if device.type == "cuda" else HostClock()
     sides: dict[str, tuple[torch.nn.Module, torch.optim.Optimizer]] = {}
     for side in ("bare", "instrumented"):

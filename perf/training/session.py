@@ -7,18 +7,28 @@ import math
 import os
 import resource
 import time
-from typing import Any, Callable, Optional
+from typing import Any, Callable, Optional, cast
 
 import torch
-from torch.utils.data import DataLoader
+from torch.utils.data import DataLoader, Dataset
 
 from models.interface import Workload
+from perf import contract
 from perf.contract import EpochRecord, LaunchSpec, RankRecord
 from perf.training import settings, strategies
+from perf.training.assembly import Assembly, assemble, needs_own_step, not_in_force, read_back
 from perf.training.audit import audit_facts, drain_indexed
 from perf.training.identity import Identity, device_name, gpu_uuid
-from perf.training.loaders import LoaderPlan, Numbers, RingLoader, native_loader, set_epoch, shorten
-from perf.training.loop import drain, train
+from perf.training.loaders import (
+    LoaderPlan,
+    Numbers,
+    RingLoader,
+    check_delivery,
+    make_loader,
+    set_epoch,
+    shorten,
+)
+from perf.training.loop import drain, train, train_with
 from perf.training.meter import Clock, CudaClock, HostClock, Meter, Watched, halves
 from perf.training.phases import PhaseTimer, train_in_phases
 from perf.training.stackinfo import stack_info
@@ -26,6 +36,9 @@ from perf.training.state import State
 
 PREFETCH_ROUNDS = 2
 """After a loader's start, batches come from a filling queue for workers x prefetch steps; twice that is thrown away."""
+
+SEEDS_A_LAUNCH = 4096
+"""Room for the seeds of a launch's ranks, so that no rank draws what another one draws, in this launch or the next."""
 
 LINE_PROFILE = "train-rank-{rank}.lprof"
 
@@ -61,30 +74,20 @@ class Session:
         self._check_facts(dataset)
         loader = self._make_loader(dataset)
         self._enter("build")
-        model = strategies.wrap(self._workload.build_model(), spec.strategy, identity)
-        parameters = sum(p.numel() for p in strategies.unwrap(model).parameters() if p.requires_grad)
-        if parameters != spec.parameters:
-            raise settings.NotInForce(
-                f"{spec.workload} should have {spec.parameters} parameters, has {parameters}"
-            )
-        optimizer = self._workload.make_optimizer(model)
-        scheduler = self._workload.make_scheduler(optimizer)
+        built = assemble(spec, identity, self._workload)
         # Every rank drops other activations; the initial parameters came from the common seed.
         torch.manual_seed(spec.seed + 1 + identity.rank)
-        watch = settings.ActivationWatch(model)
         feed: Any = RingLoader(loader, identity.device) if spec.mode == "synthetic" else loader
         meter = self._make_meter(loader)
         self._enter("warm-up")
         indices: list[list[int]] = []
-        one_epoch = self._epoch_function(model, Watched(feed, meter), optimizer, meter, indices)
-        self._train(one_epoch, loader, model, scheduler, meter)
+        watched = Watched(feed, meter)
+        self._train(self._epoch_function(built, watched, meter, indices), loader, built, meter)
         self._enter("read-back")
-        effective = settings.read_back(
-            model, optimizer, watch.dtype, settings.product_errors(identity.device)
-        )
-        effective["threads"] = torch.get_num_threads()
-        effective["loader"] = settings.loader_settings(loader)
-        problems = settings.not_in_force(spec, effective)
+        # An audit's batches are numbers, with nothing to look at.
+        first_batch = None if spec.plan == "audit" else watched.first_batch
+        effective = read_back(spec, identity, built, loader, first_batch)
+        problems = not_in_force(spec, effective)
         if problems:
             raise settings.NotInForce("; ".join(problems))
         step_seconds = meter.step_seconds()
@@ -92,6 +95,10 @@ class Session:
             raise RuntimeError(
                 f"the window holds {len(step_seconds)} steps, {spec.timed_steps} were asked for: "
                 f"{meter.total_steps} steps were trained, {spec.warmup_steps} of them as warm-up"
+            )
+        if spec.save_model and identity.rank == 0:
+            torch.save(
+                strategies.unwrap(built.model).state_dict(), os.path.join(spec.out_dir, contract.MODEL_FILE)
             )
         first, last, finite = _loss_tenths(meter.losses)
         return RankRecord(
@@ -120,8 +127,8 @@ class Session:
             losses_finite=finite,
             first_step_seconds=meter.first_step_seconds,
             epochs=self._with_audits(indices),
-            parameters=parameters,
-            parameters_digest=None if spec.mode == "io" else _digest(strategies.unwrap(model)),
+            parameters=built.parameters,
+            parameters_digest=None if spec.mode == "io" else _digest(strategies.unwrap(built.model)),
             peak_memory_bytes=self._per_device(torch.cuda.max_memory_allocated),
             reserved_memory_bytes=self._per_device(torch.cuda.max_memory_reserved),
             allocator_retries=self._retries,
@@ -136,6 +143,7 @@ class Session:
             telemetry=_usage(),
             phase_seconds=self._phases.seconds if self._phases else None,
             line_profile=self._line_profile,
+            drain_seconds=meter.drain_seconds,
         )
 
     def _enter(self, phase: str) -> None:
@@ -159,25 +167,27 @@ class Session:
                     f"{self._spec.workload}: the catalogue says {planned} {name}, found {found}"
                 )
 
-    def _make_loader(self, dataset: Any) -> DataLoader[Any]:
+    def _make_loader(self, dataset: Any) -> Any:
         spec, identity = self._spec, self._identity
-        if spec.loader != "native":
-            raise settings.NotInForce(f"loader {spec.loader!r} is not one that this worker knows: native")
         shortened = shorten(dataset, spec.epoch_samples)
-        return native_loader(
-            Numbers(shortened) if spec.plan == "audit" else shortened,
-            LoaderPlan(
-                batch_size=spec.batch_size * spec.devices_per_rank,
-                workers=spec.workers * spec.devices_per_rank,
-                rank=identity.rank,
-                world_size=identity.world_size,
-                distributed=spec.strategy == "ddp",
-                pin_memory=identity.is_cuda,
-                seed=spec.seed,
-            ),
+        plan = LoaderPlan(
+            batch_size=spec.batch_size * spec.devices_per_rank,
+            workers=spec.workers * spec.devices_per_rank,
+            rank=identity.rank,
+            world_size=identity.world_size,
+            distributed=spec.strategy == "ddp",
+            pin_memory=identity.is_cuda if spec.pin_memory is None else spec.pin_memory,
+            seed=spec.seed,
+            persistent=spec.persistent,
+            prefetch=spec.prefetch,
         )
+        counted: Any = Numbers(shortened) if spec.plan == "audit" else shortened
+        loader = make_loader(spec.loader, counted, plan, identity.device)
+        if spec.plan != "audit":
+            check_delivery(spec.loader, loader, identity.device)
+        return loader
 
-    def _make_meter(self, loader: DataLoader[Any]) -> Meter:
+    def _make_meter(self, loader: Any) -> Meter:
         spec, identity = self._spec, self._identity
         clock = self._clock()
         queue = PREFETCH_ROUNDS * loader.num_workers * (loader.prefetch_factor or 0)
@@ -206,15 +216,11 @@ class Session:
         return CudaClock(self._identity.devices) if on_gpu else HostClock()
 
     def _epoch_function(
-        self,
-        model: torch.nn.Module,
-        feed: Watched,
-        optimizer: torch.optim.Optimizer,
-        meter: Meter,
-        indices: list[list[int]],
+        self, built: Assembly, feed: Watched, meter: Meter, indices: list[list[int]]
     ) -> Callable[[int], bool]:
         """Return what trains (or drains) one epoch, given its number, and says whether it was whole."""
         spec, device, loss_function = self._spec, self._identity.device, self._workload.loss_function
+        model, optimizer, step = built.model, built.optimizer, built.step
         if spec.plan == "audit":
 
             def audit(epoch: int) -> bool:
@@ -224,6 +230,13 @@ class Session:
             return audit
         if spec.mode == "io":
             return lambda epoch: drain(feed, meter)
+        if needs_own_step(spec):
+            if spec.phases or spec.line_profile:
+                raise settings.Unavailable(
+                    "phases and line profiles are of the tutorials' loop; mixed precision, another memory format and a "
+                    "CUDA graph train in a step of their own"
+                )
+            return lambda epoch: train_with(step, model, feed, meter)
         if spec.phases:
             timer = self._phases = PhaseTimer(self._clock())
             return lambda epoch: train_in_phases(model, device, feed, loss_function, optimizer, meter, timer)
@@ -257,23 +270,22 @@ class Session:
     def _train(
         self,
         one_epoch: Callable[[int], bool],
-        loader: DataLoader[Any],
-        model: torch.nn.Module,
-        scheduler: Any,
+        loader: Any,
+        built: Assembly,
         meter: Meter,
     ) -> None:
         """Run epochs until the plan is fulfilled. Only the time of the epochs themselves is taken."""
         spec = self._spec
         epoch = 0
         while epoch < spec.epochs or (spec.plan == "window" and not meter.finished):
-            set_epoch(loader, epoch)
+            set_epoch(loader, epoch, spec.seed * SEEDS_A_LAUNCH + self._identity.rank)
             strategies.wait_for_all()
             meter.start_epoch()
             whole = one_epoch(epoch)
             seconds, batches, samples, first_batch = meter.end_epoch()
             if spec.mode != "io" and whole:
-                scheduler.step()
-            validation = self._validate(model) if spec.plan == "epochs" else {}
+                built.scheduler.step()
+            validation = self._validate(built.model) if spec.plan == "epochs" else {}
             self._epochs.append(
                 EpochRecord(epoch, seconds, batches, samples, whole, first_batch, **validation)  # type: ignore[arg-type]
             )
@@ -285,7 +297,7 @@ class Session:
         validation: dict[str, Optional[float]] = {}
         if self._identity.rank == 0:
             dataset, _ = self._workload.validation_set(spec.data_root, spec.cache_dir)
-            subset = shorten(dataset, spec.validate_samples)
+            subset = shorten(cast("Dataset[Any]", dataset), spec.validate_samples)
             loader: DataLoader[Any] = DataLoader(
                 subset, batch_size=self._workload.VALIDATION_BATCH_SIZE, num_workers=spec.workers
             )

@@ -15,11 +15,20 @@ TF32_ERROR = 1e-5
 """Relative error of a 256x256 float32 product above which its inputs were rounded: TF32's 10-bit mantissa gives
 3e-4, float32 3e-7."""
 
+PRECISIONS = ("default", "fp32", "tf32", "fp16", "bf16")
+
+ACTIVATIONS = {"fp32": "float32", "tf32": "float32", "fp16": "float16", "bf16": "bfloat16"}
+"""Type of the first layer's output in each precision; ``default`` may be anything."""
+
 WRAPPERS = {"single": None, "dp": "DataParallel", "ddp": "DistributedDataParallel"}
 
 
 class NotInForce(RuntimeError):
     """A setting was asked for and is not in force."""
+
+
+class Unavailable(RuntimeError):
+    """A setting was asked for that this stack or device does not have; the message is the reason."""
 
 
 def apply_threads(threads: int) -> None:
@@ -31,20 +40,23 @@ def apply_precision(precision: str) -> None:
     """Put a precision in force.
 
     ``default`` leaves torch's own settings alone, so that a changed default of a new stack is seen. ``fp32`` is
-    float32 throughout, TF32 off.
+    float32 throughout, TF32 off; ``tf32`` has it on for products and convolutions. ``fp16`` and ``bf16`` are autocast
+    (see `perf.training.steps`); what stays float32 there is as torch sets it.
     """
-    if precision == "default":
+    if precision not in PRECISIONS:
+        raise NotInForce(
+            f"precision {precision!r} is not one that this worker knows: {', '.join(PRECISIONS)}"
+        )
+    if precision not in ("fp32", "tf32"):
         return
-    if precision != "fp32":
-        raise NotInForce(f"precision {precision!r} is not one that this worker knows: default, fp32")
     matmul, conv = torch.backends.cuda.matmul, getattr(torch.backends.cudnn, "conv", None)
     if conv is not None and hasattr(matmul, "fp32_precision"):
         # torch 2.9 and later; reading the older switches after this raises an error there.
-        matmul.fp32_precision = "ieee"
-        conv.fp32_precision = "ieee"
+        matmul.fp32_precision = "ieee" if precision == "fp32" else "tf32"
+        conv.fp32_precision = "ieee" if precision == "fp32" else "tf32"
     else:
-        matmul.allow_tf32 = False
-        torch.backends.cudnn.allow_tf32 = False
+        matmul.allow_tf32 = precision == "tf32"
+        torch.backends.cudnn.allow_tf32 = precision == "tf32"
 
 
 def product_errors(device: torch.device) -> dict[str, float]:
@@ -68,16 +80,20 @@ def _relative(got: torch.Tensor, exact: torch.Tensor) -> float:
 
 
 class ActivationWatch:
-    """Notes the dtype of the first layer's output at the first forward pass, then takes itself away."""
+    """Notes the first layer's output at the first forward pass, then takes itself away: its dtype and memory format."""
 
     def __init__(self, model: torch.nn.Module) -> None:
         self.dtype: Optional[str] = None
+        self.channels_last: Optional[bool] = None
         leaf = next(m for m in unwrap(model).modules() if not list(m.children()))
         self._handle = leaf.register_forward_hook(self._note)
 
     def _note(self, module: torch.nn.Module, inputs: Any, output: torch.Tensor) -> None:
-        self.dtype = str(output.dtype).replace("torch.", "")
         self._handle.remove()
+        self.dtype = str(output.dtype).replace("torch.", "")
+        formats = {4: torch.channels_last, 5: torch.channels_last_3d}
+        if output.dim() in formats and output.shape[1] > 1 and max(output.shape[2:]) > 1:
+            self.channels_last = output.is_contiguous(memory_format=formats[output.dim()])
 
 
 def read_back(
@@ -87,6 +103,8 @@ def read_back(
     errors: dict[str, float],
 ) -> dict[str, Any]:
     """Return the settings that are in force on this rank."""
+    # torch.compile wraps outermost; it is told apart, under ``compiled``.
+    model = getattr(model, "_orig_mod", model)
     inner = unwrap(model)
     parameter = next(inner.parameters())
     group = optimizer.param_groups[0]
@@ -95,7 +113,6 @@ def read_back(
         "device": str(parameter.device),
         "parameter_dtype": str(parameter.dtype).replace("torch.", ""),
         "activation_dtype": activations,
-        "compiled": hasattr(inner, "_orig_mod"),
         "optimizer": type(optimizer).__name__,
         "optimizer_flags": {
             key: group[key] for key in ("lr", "fused", "foreach", "capturable") if key in group
@@ -127,20 +144,6 @@ def _ddp_facts(model: DistributedDataParallel) -> dict[str, Any]:
     }
 
 
-def loader_settings(loader: Any) -> dict[str, Any]:
-    """Return the settings of a DataLoader, from the object."""
-    return {
-        "class": type(loader).__name__,
-        "batch_size": loader.batch_size,
-        "workers": loader.num_workers,
-        "pin_memory": loader.pin_memory,
-        "prefetch_factor": loader.prefetch_factor,
-        "persistent_workers": loader.persistent_workers,
-        "sampler": type(loader.sampler).__name__,
-        "start_method": torch.multiprocessing.get_start_method(),
-    }
-
-
 def not_in_force(spec: LaunchSpec, effective: dict[str, Any]) -> list[str]:
     """Return one sentence for each setting that the spec asks for and that is not in force."""
     wanted = {
@@ -148,9 +151,16 @@ def not_in_force(spec: LaunchSpec, effective: dict[str, Any]) -> list[str]:
         "world_size": spec.world_size,
         "backend": spec.backend,
         "threads": spec.threads,
+        "loader.loader": spec.loader,
         "loader.batch_size": spec.batch_size * spec.devices_per_rank,
         "loader.workers": spec.workers * spec.devices_per_rank,
     }
+    if spec.persistent:
+        wanted["loader.persistent_workers"] = True
+    if spec.prefetch is not None:
+        wanted["loader.prefetch_factor"] = spec.prefetch
+    if spec.pin_memory is not None:
+        wanted["loader.pin_memory"] = spec.pin_memory
     found = {name: _dig(effective, name) for name in wanted}
     problems = [f"{n} should be {wanted[n]}, is {found[n]}" for n in wanted if wanted[n] != found[n]]
     if not str(effective["device"]).startswith(spec.device):
@@ -162,8 +172,16 @@ def not_in_force(spec: LaunchSpec, effective: dict[str, Any]) -> list[str]:
             for name, rounded in effective["tf32"].items()
             if rounded
         ]
-        if effective["activation_dtype"] != "float32":
-            problems.append(f"activations should be float32, are {effective['activation_dtype']}")
+    if spec.precision == "tf32" and spec.mode != "io":
+        problems += [
+            f"tf32 was asked for, but a float32 {name} is exact to {effective['product_error'][name]:.1e}; "
+            f"look for NVIDIA_TF32_OVERRIDE=0 in the environment"
+            for name, rounded in effective["tf32"].items()
+            if not rounded
+        ]
+    wanted_type = ACTIVATIONS.get(spec.precision)
+    if spec.mode != "io" and wanted_type and effective["activation_dtype"] != wanted_type:
+        problems.append(f"activations should be {wanted_type}, are {effective['activation_dtype']}")
     return problems
 
 

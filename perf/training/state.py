@@ -34,6 +34,15 @@ class State:
         faulthandler.enable(self._stack)
         faulthandler.dump_traceback_later(DUMP_BEFORE_LIMIT * time_limit_seconds, file=self._stack)
 
+    def unavailable(self, reason: str) -> None:
+        """Note that this stack or device lacks what the launch asks for, for the driver to say."""
+        contract.write_whole(
+            self._path,
+            json.dumps(
+                {"phase": contract.UNAVAILABLE, "time": time.time(), "pid": os.getpid(), "reason": reason}
+            ),
+        )
+
     def done(self) -> None:
         """Disarm the dump."""
         faulthandler.cancel_dump_traceback_later()

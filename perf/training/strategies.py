@@ -44,7 +44,8 @@ def wrap(model: torch.nn.Module, strategy: str, identity: Identity) -> torch.nn.
 
 
 def unwrap(model: torch.nn.Module) -> torch.nn.Module:
-    """Return the model inside a wrapper."""
+    """Return the model inside its wrappers, torch.compile's among them."""
+    model = getattr(model, "_orig_mod", model)
     if isinstance(model, (torch.nn.DataParallel, DistributedDataParallel)):
         inner = model.module
         assert isinstance(inner, torch.nn.Module)

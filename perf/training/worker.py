@@ -2,7 +2,8 @@
 
 Run alone it is rank 0 of 1; under torchrun it is the rank that torchrun's variables name. It trains what the spec
 says, measures it, and leaves one rank record in the spec's folder. Exit status 0: the record is written. 2: the spec
-can't be used. 3: a setting was asked for and is not in force. 1: anything else, with a traceback in the log.
+can't be used. 3: a setting was asked for and is not in force. 4: this stack or device lacks something that was asked
+for; the reason is in the rank's state file. 1: anything else, with a traceback in the log.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from models.interface import Workload, load_workload  # noqa: E402
 from perf import contract  # noqa: E402
 from perf.training.identity import identify, seconds_since_process_start  # noqa: E402
 from perf.training.session import Session  # noqa: E402
-from perf.training.settings import NotInForce, apply_precision, apply_threads  # noqa: E402
+from perf.training.settings import NotInForce, Unavailable, apply_precision, apply_threads  # noqa: E402
 from perf.training.state import State  # noqa: E402
 from perf.training.strategies import join, leave  # noqa: E402
 
@@ -37,6 +38,7 @@ _IMPORTED = time.perf_counter()
 
 BAD_SPEC = 2
 NOT_IN_FORCE = 3
+NOT_AVAILABLE = 4
 
 KNOWN_WORDS = {
     "strategy": ("single", "dp", "ddp"),
@@ -68,6 +70,10 @@ def main(arguments: list[str]) -> int:
     except NotInForce as error:
         print(f"stackproof worker: a setting was asked for and is not in force: {error}", file=sys.stderr)
         return NOT_IN_FORCE
+    except Unavailable as reason:
+        print(f"stackproof worker: not available here: {reason}", file=sys.stderr)
+        state.unavailable(str(reason))
+        return NOT_AVAILABLE
     state.done()
     # As it ends, the interpreter looks for garbage once more, through all that training left; the process ends anyway.
     gc.freeze()

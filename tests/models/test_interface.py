@@ -33,6 +33,34 @@ def test_an_unknown_workload_is_named() -> None:
         load_workload("mnist_cmn")
 
 
+@pytest.mark.parametrize(
+    ("name", "parameters"),
+    [
+        ("resnet50", 23_712_932),
+        ("resnet50_224", 23_712_932),
+        ("resnet50_tiny", 564_452),
+        ("unet3d_tiny", 440_517),
+    ],
+)
+def test_a_size_is_found_by_the_networks_name_and_its_own(name: str, parameters: int) -> None:
+    """Sizes are entries of a module; without one the published size is meant."""
+    assert parameters == load_workload(name).PARAMETERS
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("resnet50_huge", r"models/resnet50\.py has the sizes '', '224', 'tiny'"),
+        ("mnist_cnn_tiny", r"models/mnist_cnn\.py has no sizes"),
+        ("nothing_tiny", r"models/nothing_tiny\.py doesn't exist"),
+    ],
+)
+def test_an_unknown_size_is_named(name: str, message: str) -> None:
+    """A size that is not there is refused with those that are."""
+    with pytest.raises(ValueError, match=message):
+        load_workload(name)
+
+
 def test_a_module_that_is_no_workload_says_what_it_lacks() -> None:
     """Other modules of the package are refused with the missing names."""
     with pytest.raises(ValueError, match=r"models/idx\.py is no workload: it lacks PARAMETERS, .*, validate"):
@@ -53,6 +81,7 @@ def test_the_required_names_are_those_of_the_protocol() -> None:
     """The run-time check knows all constants and functions that the interface documents."""
     assert {
         *("PARAMETERS", "BATCH_SIZE", "VALIDATION_BATCH_SIZE", "TRAIN_SAMPLES", "VALIDATION_SAMPLES"),
+        *("OPTIMIZERS", "SCHEDULES"),
         *("build_model", "loss_function", "make_optimizer", "make_scheduler"),
         *("train_set", "validation_set", "validate"),
     } == set(interface._members())

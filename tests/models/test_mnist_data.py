@@ -13,6 +13,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from torchvision import datasets, transforms
 
 from models import mnist_data, mnist_generated
@@ -266,6 +268,47 @@ def test_per_sample_work_is_torchvisions_code() -> None:
     """The data set has no way of its own to fetch a sample: what is timed is torchvision."""
     assert datasets.MNIST.__getitem__ is mnist_data.Mnist.__getitem__
     assert datasets.MNIST.__len__ is mnist_data.Mnist.__len__
+
+
+@settings(deadline=None, max_examples=30)
+@given(st.lists(st.integers(0, 29), max_size=40))
+def test_batches_equal_samples_taken_one_by_one(indices: list[int]) -> None:
+    """Whole batches are ToTensor and Normalize to the last bit, for any indices, repeated or none; raw data stay."""
+    transform = transforms.Compose(
+        [transforms.ToTensor(), transforms.Normalize(mnist_data.MEAN, mnist_data.DEVIATION)]
+    )
+    images, labels = mnist_generated.draw(30, 3)
+    dataset = mnist_data.Mnist(images.copy(), labels, train=True, transform=transform)
+    values, targets = dataset.batch(dataset.tensors(), torch.tensor(indices, dtype=torch.int64))
+    assert (torch.float32, (len(indices), 1, 28, 28)) == (values.dtype, tuple(values.shape))
+    assert (torch.int64, [dataset[index][1] for index in indices]) == (targets.dtype, targets.tolist())
+    for index, value in zip(indices, values, strict=True):
+        assert torch.equal(dataset[index][0], value)
+    assert np.array_equal(images, dataset.data.numpy())
+
+
+def test_raw_data_are_bytes_and_classes() -> None:
+    """The tensors are the set's own memory: uint8 images and int64 classes."""
+    dataset = mnist_data.Mnist(*mnist_generated.draw(10, 3), train=True)
+    images, targets = dataset.tensors()
+    assert (torch.uint8, (10, 28, 28)) == (images.dtype, tuple(images.shape))
+    assert (torch.int64, (10,)) == (targets.dtype, tuple(targets.shape))
+    assert dataset.data.data_ptr() == images.data_ptr()
+
+
+def test_the_reference_is_the_formula() -> None:
+    """A pixel p becomes (p / 255 - 0.1307) / 0.3081, in every epoch; samples that aren't there are an error."""
+    images, labels = np.zeros((2, 28, 28), np.uint8), np.array([3, 7], np.uint8)
+    images[1, 2, 5] = 51
+    dataset = mnist_data.Mnist(images, labels, train=True)
+    dataset.start_epoch(3, 4)
+    values, target = dataset.reference(1)
+    assert (torch.float32, (1, 28, 28)) == (values.dtype, tuple(values.shape))
+    assert (torch.int64, 7) == (target.dtype, int(target))
+    assert pytest.approx((0.2 - 0.1307) / 0.3081, rel=1e-6) == float(values[0, 2, 5])
+    assert pytest.approx(-0.1307 / 0.3081, rel=1e-6) == float(values[0, 0, 0])
+    with pytest.raises(IndexError):
+        dataset.reference(2)
 
 
 def test_the_data_set_goes_to_spawned_loader_workers(write_set: WriteSet, tmp_path: Path) -> None:

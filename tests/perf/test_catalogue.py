@@ -13,7 +13,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch.utils.data import DataLoader, DistributedSampler, TensorDataset
 
-from perf import catalogue
 from perf.catalogue import (
     GROUPS,
     Group,
@@ -27,6 +26,7 @@ from perf.catalogue import (
     pairs,
     variants,
 )
+from perf.groups import declared
 from perf.profiles import PROFILES
 from perf.suite.plan import batches_an_epoch, launches_planned, order_of_round, share_for
 from perf.variants import WORKLOADS, Variant
@@ -67,9 +67,9 @@ def node_ids() -> list[str]:
 
 def test_groups_are_found_under_their_own_unique_names():
     """The table's keys are the groups' names, and each question is asked once of a workload and kind of device."""
-    generated = [g for w in WORKLOADS for device in ("cpu", "cuda") for g in catalogue._groups_of(w, device)]
+    generated = [g for w in WORKLOADS for device in ("cpu", "cuda") for g in declared(w, device)]
 
-    assert len(generated) == len({g.name for g in generated}) == len(GROUPS)
+    assert len(generated) == len(GROUPS)
     assert all(name == group.name for name, group in GROUPS.items())
 
 
@@ -92,10 +92,15 @@ def test_a_group_measures_one_workload_on_one_kind_of_device(group):
 @given(cores=st.integers(1, 256), profile=st.sampled_from(sorted(PROFILES)))
 def test_members_are_fed_alike(group, cores, profile):
     """Workers a device and threads a rank are equal for all members that leave them to the suite."""
-    default = [m for m in group.members if m.variant.workers is None and m.variant.threads is None]
-    shares = [share_for(m, PROFILES[profile], cores) for m in default]
+    for loader in {m.variant.loader for m in group.members}:
+        default = [
+            m
+            for m in group.members
+            if m.variant.loader == loader and m.variant.workers is None and m.variant.threads is None
+        ]
+        shares = [share_for(m, PROFILES[profile], cores) for m in default]
 
-    assert 1 >= len({(share.workers, share.threads) for share in shares})
+        assert 1 >= len({(share.workers, share.threads) for share in shares})
 
 
 @each_group
@@ -110,20 +115,42 @@ def test_every_profile_has_sizes_for_every_member(group):
 
 @each_group
 def test_judged_groups_get_their_launches(group):
-    """A judged group has the profile's launches in quick and full; only facts are taken from a single launch."""
+    """What a stack is accepted by has its launches in quick and full; the rest has them where they are asked for."""
     for name in ("quick", "full"):
-        expected = PROFILES[name].launches if group.judged else 1
-        assert expected == launches_planned(group, PROFILES[name])
+        profile = PROFILES[name]
+        accepted = group.judged and (name == "quick" or "quick" in group.profiles)
+        assert (profile.launches if accepted else 1) == launches_planned(group, profile)
+        assert (7 if group.judged else 1) == launches_planned(group, profile.with_launches(7))
 
 
-def test_smoke_judges_one_pair_a_workload_and_device():
+@pytest.mark.parametrize("device", ["cpu", "cuda"])
+def test_smoke_judges_one_pair_a_device(device):
     """The small profile has time for one judged pair."""
-    judged = [g for g in GROUPS.values() if launches_planned(g, PROFILES["smoke"]) > 1]
+    judged = [
+        g.name
+        for g in GROUPS.values()
+        if g.members[0].variant.device == device
+        and "smoke" in g.profiles
+        and launches_planned(g, PROFILES["smoke"]) > 1
+    ]
 
-    assert {(w, d) for w in WORKLOADS for d in ("cpu", "cuda")} == {
-        (g.members[0].variant.workload, g.members[0].variant.device) for g in judged
+    assert [f"loader@mnist_cnn-{'gpu' if device == 'cuda' else 'cpu'}"] == judged
+
+
+@pytest.mark.parametrize("workload", sorted(WORKLOADS))
+def test_smoke_trains_every_workload_alone_and_on_two_ranks(workload):
+    """On the CPU each network, tiny where it is large, is launched in one process and under DDP, on its real loader."""
+    if "cpu" not in WORKLOADS[workload].devices:
+        assert f"{workload}_tiny" in WORKLOADS or f"{workload.partition('_')[0]}_tiny" in WORKLOADS
+        return
+    trained = {
+        m.variant.strategy
+        for g in GROUPS.values()
+        for m in g.members
+        if m.variant.workload == workload and m.variant.device == "cpu" and m.variant.mode == "full"
+        if m.plan == "window" and m.runs_in("smoke")
     }
-    assert ["loader"] * len(judged) == [g.question for g in judged]
+    assert {"single", "ddp"} == trained
 
 
 def test_a_member_is_looked_up_by_what_tells_it_apart():
@@ -169,7 +196,9 @@ def test_members_match_every_condition():
 def test_a_param_carries_what_its_variant_needs():
     """Marks come from the variant: GPUs, nodes, cores, device and backend."""
     (param,) = [
-        p for p in variants(strategy=("ddp",), mode=("full",)) if p.values[0].variant.device == "cuda"
+        p
+        for p in variants("mnist_cnn", strategy=("ddp",), mode=("full",))
+        if p.values[0].variant.device == "cuda"
     ]
     found = {mark.name: mark.kwargs for mark in param.marks}
 
@@ -204,7 +233,7 @@ def test_every_perf_test_with_a_parameter_has_its_group(node_ids):
         name = group_of_node_id(node_id)
         assert name is not None, node_id
         inner = node_id[node_id.index("[") + 1 : -1]
-        assert inner.startswith(f"{name}-") or inner in {m.id for m in GROUPS[name].members}
+        assert inner == name or inner.startswith(f"{name}-") or inner in {m.id for m in GROUPS[name].members}
 
 
 def test_every_group_is_measured_for_some_test(node_ids):

@@ -10,10 +10,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from perf.contract import OPTIMIZATIONS
 from perf.variants import (
     BACKENDS,
     DEVICES,
     LOADERS,
+    LOADERS_WITH_WORKERS,
     MODES,
     MOST_DEFAULT_WORKERS,
     PRECISIONS,
@@ -23,6 +25,8 @@ from perf.variants import (
     VariantError,
     share_of_cores,
 )
+
+FLAGS = [(), ("persistent",), ("prefetch4",), ("persistent", "prefetch12", "unpinned"), ("unpinned",)]
 
 relaxed = settings(deadline=None, max_examples=100)
 
@@ -34,15 +38,23 @@ def variants(draw: st.DrawFn, *, default_only: bool = False) -> Variant:
     device = "cuda" if strategy == "dp" else draw(st.sampled_from(sorted(DEVICES.values())))
     backends = ("gloo",) if device == "cpu" else BACKENDS
     number = st.none() if default_only else st.none() | st.integers(1, 64)
+    workload = draw(st.sampled_from(sorted(WORKLOADS)))
+    loader = draw(st.sampled_from(LOADERS))
+    with_workers = loader in LOADERS_WITH_WORKERS
+    optimizations = draw(st.sets(st.sampled_from(OPTIMIZATIONS)))
     return Variant(
-        workload=draw(st.sampled_from(sorted(WORKLOADS))),
+        workload=workload,
         strategy=strategy,
         device=device,
         count=1 if strategy == "single" else draw(st.integers(1, 16)),
         backend=draw(st.sampled_from(backends)) if strategy == "ddp" else "none",
         precision=draw(st.sampled_from(PRECISIONS)),
-        loader=draw(st.sampled_from(LOADERS)),
-        workers=draw(number | st.just(0)) if not default_only else None,
+        loader=loader,
+        workers=draw(number | st.just(0)) if with_workers and not default_only else None,
+        loader_flags=draw(st.sampled_from(FLAGS)) if with_workers else (),
+        optimizations=tuple(name for name in OPTIMIZATIONS if name in optimizations),
+        optimizer=draw(st.sampled_from(("", *WORKLOADS[workload].optimizers[1:]))),
+        schedule=draw(st.sampled_from(("", *WORKLOADS[workload].schedules[1:]))),
         threads=draw(number),
         batch=draw(st.none() | st.integers(1, 4096)),
         mode=draw(st.sampled_from(MODES)),
@@ -64,7 +76,7 @@ def test_an_id_is_read_back(variant):
 @given(variants())
 def test_an_id_holds_what_pytest_can_select(variant):
     """An id has no character that a shell, ``-k`` or a node id would have to quote."""
-    assert re.fullmatch(r"[a-z0-9_-]+", variant.id)
+    assert re.fullmatch(r"[a-z0-9_.-]+", variant.id)
 
 
 def test_ids_are_unique():
@@ -112,8 +124,39 @@ def test_ids_are_unique():
         except VariantError:
             continue
         assert variant == found.setdefault(variant.id, variant)
-    # 2 precisions x 27 numbers x 3 modes = 162 of each of: single 2, dp 2, gloo 4 + 4, nccl 4.
-    assert 162 * 16 == len(found)
+    # 5 precisions x 27 numbers x 3 modes = 405 of each of: single 2, dp 2, gloo 4 + 4, nccl 4.
+    assert 405 * 16 == len(found)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (
+            "native8.persistent.prefetch4-adam",
+            {"workers": 8, "loader_flags": ("persistent", "prefetch4"), "optimizer": "adam"},
+        ),
+        (
+            "resident-channels_last.cuda_graph-cosine",
+            {"loader": "resident", "optimizations": ("channels_last", "cuda_graph"), "schedule": "cosine"},
+        ),
+        (
+            "native-compile-rmsprop-exponential-b128-io",
+            {
+                "optimizations": ("compile",),
+                "optimizer": "rmsprop",
+                "schedule": "exponential",
+                "batch": 128,
+                "mode": "io",
+            },
+        ),
+    ],
+)
+def test_an_id_names_what_differs_from_the_workloads_own_way(text, expected):
+    """Loader flags, optimizations, optimizer and schedule stand in the id where they are not the default."""
+    variant = Variant("mnist_cnn", "single", "cpu", 1, **expected)
+
+    assert f"mnist_cnn-single-1cpu-fp32-{text}" == variant.id
+    assert variant == Variant.parse(variant.id)
 
 
 @pytest.mark.parametrize(
@@ -147,7 +190,7 @@ def test_the_form_of_an_id_is_fixed(text, expected):
         "mnist_cnn-fsdp-2gpu-nccl-fp32-native",
         "mnist_cnn-ddp-2gpu-mpi-fp32-native",
         "mnist_cnn-ddp-2gpu-nccl-fp64-native",
-        "mnist_cnn-ddp-2gpu-nccl-fp32-dali",
+        "mnist_cnn-ddp-2gpu-nccl-fp32-nothing",
         "mnist_cnn-ddp-2gpu-nccl-fp32-native8-x4",
         "mnist_cnn-ddp-2gpu-nccl-fp32-native8-t2-b64",
         "mnist_cnn-ddp-2gpu-nccl-fp32-native8\n",
@@ -202,7 +245,15 @@ def test_any_text_is_an_id_or_a_variant_error(text):
         ({"strategy": "fsdp"}, "strategy 'fsdp' is not one of single, dp, ddp"),
         ({"device": "tpu"}, "device 'tpu' is not one of"),
         ({"precision": "fp64"}, "precision 'fp64' is not one of"),
-        ({"loader": "dali"}, "loader 'dali' is not one of"),
+        ({"loader": "ffcv"}, "loader 'ffcv' is not one of"),
+        ({"loader": "resident", "workers": 2}, "the loader resident has no workers"),
+        ({"loader": "resident", "loader_flags": ("persistent",)}, "the loader resident has no workers"),
+        ({"loader_flags": ("unpinned", "persistent")}, "loader flags 'unpinned.persistent' must be some of"),
+        ({"loader_flags": ("prefetch0",)}, "loader flags 'prefetch0' must be some of"),
+        ({"optimizations": ("compile", "fused")}, "optimizations 'compile.fused' must be some of"),
+        ({"optimizations": ("fast",)}, "optimizations 'fast' must be some of"),
+        ({"optimizer": "adadelta"}, "optimizer 'adadelta' is not one of , adam, rmsprop"),
+        ({"schedule": "linear"}, "schedule 'linear' is not one of , exponential, cosine"),
         ({"mode": "half"}, "mode 'half' is not one of"),
         ({"backend": "mpi"}, "backend 'mpi' is not one of gloo, nccl"),
         ({"backend": "none"}, r"backend 'none' is not one of gloo, nccl \(strategy ddp\)"),

@@ -13,7 +13,7 @@ import pytest
 from perf.contract import EpochRecord, LaunchSpec, RankRecord
 from perf.launch import processes
 from perf.launch.command import marker
-from perf.launch.failure import LaunchFailed
+from perf.launch.failure import LaunchFailed, NotAvailable
 from perf.launch.launcher import launch
 from perf.launch.stack import Stack
 from perf.launch.waiting import Patience
@@ -147,7 +147,7 @@ def run_fake(make_spec, fake_environ, tmp_path):
                 environ=fake_environ(behaviours),
                 patience=patience or Patience(look=0.05, grace=3.0, victims=1.0, stacks=2.0),
             )
-        except (LaunchFailed, ValueError) as error:
+        except (LaunchFailed, NotAvailable, ValueError) as error:
             return error
         finally:
             assert [] == processes.marked(marker(spec))

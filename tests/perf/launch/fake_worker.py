@@ -103,6 +103,16 @@ class Rank:
         print("told to leave with 3", flush=True)
         sys.exit(3)
 
+    def unavailable(self):
+        """Say, as the worker does, that this stack lacks what was asked for."""
+        state = {
+            "phase": contract.UNAVAILABLE,
+            "time": time.time(),
+            "reason": "fused: no \x1b[31msuch\x1b[0m form",
+        }
+        contract.write_whole(str(self.out / contract.STATE_FILE.format(rank=self.rank)), json.dumps(state))
+        sys.exit(4)
+
     def silent(self):
         os._exit(0)
 

@@ -16,7 +16,7 @@ import pytest
 from perf import contract
 from perf.launch import processes
 from perf.launch.command import marker
-from perf.launch.failure import LaunchFailed
+from perf.launch.failure import LaunchFailed, NotAvailable
 from perf.launch.launcher import launch
 from perf.launch.signals import Terminated
 from perf.launch.stack import Stack
@@ -126,6 +126,16 @@ def test_a_single_worker_that_fails_is_named_with_how_it_ended(run_fake, behavio
     assert ("0001", "mnist_cnn-ddp-2cpu-gloo-fp32-native") == (error.launch, error.variant)
     assert "the worker" in str(error)
     assert "phase warm-up" in str(error)
+
+
+@pytest.mark.parametrize("behaviours", [("unavailable",), ("unavailable", "unavailable")])
+def test_what_the_stack_lacks_is_no_failure(run_fake, behaviours):
+    """A worker that says what is not available here gives that reason, made harmless, alone and under torchrun."""
+    error = run_fake(*behaviours)
+
+    assert isinstance(error, NotAvailable), error
+    assert str(error).startswith("not available here: fused: no ")
+    assert "\x1b" not in str(error)
 
 
 def test_the_log_of_a_failed_worker_is_shown_with_control_characters_made_harmless(run_fake):

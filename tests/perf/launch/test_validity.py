@@ -113,6 +113,17 @@ def test_a_launch_that_fits_its_cores_has_no_flag(make_spec, make_rank):
     assert [] == flags_of(make_spec(), [make_rank(rank) for rank in range(2)])
 
 
+@pytest.mark.parametrize(
+    ("cores", "expected"), [(4, []), (8, []), (10, []), (11, ["idle cores"]), (20, ["idle cores"])]
+)
+def test_a_number_of_workers_that_ignores_its_cores_is_flagged(make_spec, make_rank, cores, expected):
+    """Source 004 always starts 4 workers: where more than half of the cores do nothing, that is said."""
+    spec = make_spec(strategy="single", backend="none", ranks_per_node=1, cores=cores, threads=1, workers=4)
+    flags = flags_of(spec, [make_rank(0, threads={"cores_allowed": cores})])
+
+    assert expected == [flag for flag in flags if flag != OVERSUBSCRIBED]
+
+
 def test_what_is_not_known_of_the_cores_is_not_held_against_a_launch(make_spec, make_rank):
     """A worker that can't tell its cores gives neither reason nor flag."""
     ranks = [make_rank(rank, threads={}) for rank in range(2)]

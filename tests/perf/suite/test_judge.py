@@ -134,7 +134,7 @@ def test_implausibly_fast_is_invalid_unless_it_may_be_faster(judge, verdicts):
 def test_share_is_judged_against_its_limit(judge, verdicts):
     """A loader that takes 20 % of a step keeps a limit of 45 %."""
     group = GROUPS["loader@mnist_cnn-cpu"]
-    full, synthetic = group.members
+    full, synthetic, _ = group.members
     judge(Launches({full.id: 0.0125, synthetic.id: 0.01})).share(
         full, synthetic, Limit("s", 0.45, "share", "1.")
     )

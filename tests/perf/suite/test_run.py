@@ -326,12 +326,86 @@ def test_junit_holds_the_verdict_and_no_failure_for_inconclusive(suite):
     assert 'name="verdict" value="inconclusive"' in junit or 'value="inconclusive"' in junit
 
 
+@pytest.mark.parametrize(
+    ("changes", "test", "words"),
+    [
+        # Source 003 multiplied steps by the whole batch: 12.5 % too many samples on 288 GPUs.
+        ({"samples": 10**6}, "test_window_holds_the_samples_that_were_delivered", "assert"),
+        # Source 003 seeded every rank alike, so that all saw the same crops.
+        (
+            {"effective": [{"first_batch": {"sample": "one"}}] * 2},
+            "test_no_two_ranks_train_on_the_same_samples",
+            "are their seeds the same?",
+        ),
+        ({"losses_finite": False}, "test_loss_falls", "assert"),
+    ],
+)
+def test_the_sources_defects_are_caught(suite, changes, test, words):
+    """Each planted in a record of two ranks, and found by the test that is there for it."""
+    arguments = ("perf/test_throughput.py", "--profile", "smoke", "-k", f"{test} and mnist_cnn and 2cpu")
+    done = suite(*arguments, cores=2, changes={"mnist_cnn-ddp-2cpu": changes})
+
+    assert 1 == done.status, done.output
+    assert words in done.output
+
+
+def test_what_a_stack_lacks_is_skipped_with_its_reason(suite):
+    """'Not available here' is an outcome: the tests of that variant are skipped, the others of its group go on."""
+    reason = "not available here: loader dali: this stack has no nvidia.dali"
+    arguments = ("perf/test_bound.py", "--profile", "full", "-k", "alone and mnist_cnn", "-rs")
+    done = suite(*arguments, gpus=1, cores=8, unavailable={"mnist_cnn-single-1gpu-fp32-dali": reason})
+
+    assert 0 == done.status, done.output
+    assert reason in done.output
+    assert "Traceback" not in done.output
+    assert {"mnist_cnn-single-1gpu-fp32-resident-io", "mnist_cnn-single-1gpu-fp32-batched-io"} <= {
+        r.variant for r in done.run.records()
+    }
+
+
+def test_every_judged_group_gets_the_launches_that_were_asked_for(suite):
+    """--launches takes the place of the profile's number, in every judged group."""
+    done = suite("perf/test_ddp.py", "--profile", "smoke", "--launches", "2", cores=2)
+
+    counts = Counter(r.variant for r in done.run.records())
+    assert {2} == set(counts.values()), counts
+
+
+def test_the_ladder_says_what_each_rung_gains(suite):
+    """A rung's verdict holds its gain with an interval, or why there is none."""
+    done = suite(
+        "perf/test_ladder.py",
+        "--profile",
+        "full",
+        "--launches",
+        "5",
+        "-k",
+        "slow_a_step and mnist_cnn and ladder",
+        gpus=1,
+        cores=8,
+        steps={"bf16": 0.004, "fused": 0.02},
+    )
+    found = {v.test: v for v in done.run.verdicts()}
+    bf16 = found["test_a_rung_does_not_slow_a_step[ladder@mnist_cnn-gpu-bf16]"]
+    fused = found["test_a_rung_does_not_slow_a_step[ladder@mnist_cnn-gpu-fused]"]
+    tf32 = found["test_a_rung_does_not_slow_a_step[ladder@mnist_cnn-gpu-tf32]"]
+
+    assert "pass" == bf16.verdict
+    assert re.match(r"It is 2\.5\d* times as fast \(2\.\d+ to 2\.\d+\)\.", bf16.reasons[0])
+    assert "fail" == fused.verdict
+    assert "times as fast" in tf32.reasons[0]
+    assert "changes nothing" in tf32.reasons[0] or "not beyond noise" in tf32.reasons[0]
+
+
 def test_bad_options_are_usage_errors(suite):
-    """A folder that is no run and a time limit of 0 are refused with what was expected."""
+    """A folder that is no run, a time limit of 0 and no launches are refused with what was expected."""
     no_run = suite("perf", "--records", "docs")
     no_limit = suite("perf", "--launch-timeout", "0")
 
-    assert (4, 4) == (no_run.status, no_limit.status)
+    nothing = suite("perf", "--launches", "0")
+
+    assert (4, 4, 4) == (no_run.status, no_limit.status, nothing.status)
+    assert "give 1 or more" in nothing.output
     assert "holds no records.jsonl" in no_run.output
     assert "give seconds above 0" in no_limit.output
 

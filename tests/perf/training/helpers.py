@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 from torch import nn
-from torch.utils.data import TensorDataset
+from torch.utils.data import Dataset
 
 from models import mnist_cnn
 from perf.contract import LaunchSpec
@@ -22,6 +22,8 @@ class TinyWorkload:
     VALIDATION_BATCH_SIZE = 16
     TRAIN_SAMPLES = 180
     VALIDATION_SAMPLES = 50
+    OPTIMIZERS = ("sgd",)
+    SCHEDULES = ("step",)
 
     loss_function = staticmethod(torch.nn.functional.nll_loss)
     validate = staticmethod(mnist_cnn.validate)
@@ -29,26 +31,51 @@ class TinyWorkload:
     def build_model(self) -> nn.Module:
         return nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 3), nn.LogSoftmax(dim=1))
 
-    def make_optimizer(self, model: nn.Module) -> torch.optim.Optimizer:
-        return torch.optim.SGD(model.parameters(), lr=0.1)
+    def make_optimizer(self, model: nn.Module, name: str = "", **flags: Any) -> torch.optim.Optimizer:
+        return torch.optim.SGD(model.parameters(), lr=0.1, **flags)
 
-    def make_scheduler(self, optimizer: torch.optim.Optimizer) -> Any:
+    def make_scheduler(self, optimizer: torch.optim.Optimizer, name: str = "", epochs: int = 0) -> Any:
         return torch.optim.lr_scheduler.StepLR(optimizer, step_size=1, gamma=0.5)
 
-    def train_set(self, data_root: str | None, cache_dir: str) -> tuple[TensorDataset, dict[str, object]]:
+    def train_set(self, data_root: str | None, cache_dir: str) -> tuple[Points, dict[str, object]]:
         return separable(self.TRAIN_SAMPLES, 1), {
             "kind": "tiny",
             "description": "made up",
             "fingerprint": "1",
         }
 
-    def validation_set(
-        self, data_root: str | None, cache_dir: str
-    ) -> tuple[TensorDataset, dict[str, object]]:
+    def validation_set(self, data_root: str | None, cache_dir: str) -> tuple[Points, dict[str, object]]:
         return separable(self.VALIDATION_SAMPLES, 2), {"kind": "tiny"}
 
 
-def separable(samples: int, seed: int) -> TensorDataset:
+class Points(Dataset):  # type: ignore[type-arg]
+    """Points and classes in memory, with what a workload's data set offers beside torch's."""
+
+    def __init__(self, features: torch.Tensor, classes: torch.Tensor) -> None:
+        self.features, self.classes = features, classes
+
+    def __len__(self) -> int:
+        return len(self.classes)
+
+    def __getitem__(self, index: int) -> tuple[torch.Tensor, ...]:
+        return self.features[index], self.classes[index]
+
+    def tensors(self) -> tuple[torch.Tensor, ...]:
+        return self.features, self.classes
+
+    def batch(
+        self, tensors: tuple[torch.Tensor, ...], indices: torch.Tensor
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        return tensors[0][indices], tensors[1][indices]
+
+    def reference(self, index: int) -> tuple[torch.Tensor, torch.Tensor]:
+        return self.features[index], self.classes[index]
+
+    def start_epoch(self, epoch: int, seed: int) -> None:
+        """Points are always the same."""
+
+
+def separable(samples: int, seed: int) -> Points:
     """Points around three corners: features ``(samples, 4)``, the last of them the sample's number; classes 0 to 2."""
     generator = torch.Generator().manual_seed(seed)
     classes = torch.randint(0, 3, (samples,), generator=generator)
@@ -56,7 +83,7 @@ def separable(samples: int, seed: int) -> TensorDataset:
         torch.nn.functional.one_hot(classes, 4).float() * 3 + torch.randn(samples, 4, generator=generator) / 4
     )
     features[:, 3] = torch.arange(samples) / samples
-    return TensorDataset(features, classes)
+    return Points(features, classes)
 
 
 def make_spec(out_dir: object, **changes: Any) -> LaunchSpec:

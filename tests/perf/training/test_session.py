@@ -322,7 +322,7 @@ def test_ddp_is_shuffled_anew_each_epoch(run, process_group):
         ({"parameters": 68}, r"the catalogue says 68 parameters \(as the workload says\), found 67"),
         ({"train_samples": 60_000}, "the catalogue says 60000 training samples, found 180"),
         ({"validation_samples": 51}, "the catalogue says 51 validation samples, found 50"),
-        ({"loader": "dali"}, "loader 'dali' is not one that this worker knows: native"),
+        ({"loader": "ffcv"}, "loader 'ffcv' is not one"),
         ({"threads": 2}, "threads should be 2, is 1"),
         ({"ranks_per_node": 2}, "world_size should be 2, is 1"),
         ({"backend": "gloo"}, "backend should be gloo, is none"),

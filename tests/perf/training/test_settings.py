@@ -17,14 +17,13 @@ from hypothesis import strategies as st
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from perf.contract import LaunchSpec
-from perf.training.loaders import LoaderPlan, native_loader
+from perf.training.loaders import LoaderPlan, describe, native_loader
 from perf.training.settings import (
     TF32_ERROR,
     ActivationWatch,
     NotInForce,
     apply_precision,
     apply_threads,
-    loader_settings,
     not_in_force,
     product_errors,
     read_back,
@@ -172,11 +171,11 @@ def test_fp32_through_torchs_older_switches(monkeypatch):
     assert {"allow_tf32": False} == vars(torch.backends.cuda.matmul) == vars(torch.backends.cudnn)
 
 
-@pytest.mark.parametrize("precision", ["fp16", "", "FP32"])
+@pytest.mark.parametrize("precision", ["fp64", "", "FP32"])
 def test_an_unknown_precision_is_not_in_force(precision):
     """A setting that nobody knows is an error, not the default."""
     with pytest.raises(
-        NotInForce, match=f"precision '{precision}' is not one that this worker knows: default, fp32"
+        NotInForce, match=f"precision '{precision}' is not one that this worker knows: default, fp32, tf32"
     ):
         apply_precision(precision)
 
@@ -238,7 +237,7 @@ def run(
     model(torch.zeros(2, 4, dtype=dtype))
     effective = read_back(model, TinyWorkload().make_optimizer(model), watch.dtype, errors)
     effective["threads"] = torch.get_num_threads()
-    effective["loader"] = loader_settings(native_loader(separable(44, 1), plan))
+    effective["loader"] = describe(native_loader(separable(44, 1), plan))
     return effective
 
 
@@ -256,13 +255,13 @@ def test_settings_in_force_have_no_problem(spec, cpu):
 
 
 def test_settings_are_read_from_the_objects(spec, cpu):
-    """Class and flags of the optimizer, dtype and device of parameters, compiled or not, and what the loader is."""
+    """Class and flags of the optimizer, dtype and device of parameters, and what the loader is."""
     effective = run(spec, cpu)
 
     assert ("SGD", 0.1) == (effective["optimizer"], effective["optimizer_flags"]["lr"])
     assert {"lr", "fused", "foreach"} <= set(effective["optimizer_flags"])
-    assert (None, "cpu", "float32", "float32", False) == tuple(
-        effective[key] for key in ("strategy", "device", "parameter_dtype", "activation_dtype", "compiled")
+    assert (None, "cpu", "float32", "float32") == tuple(
+        effective[key] for key in ("strategy", "device", "parameter_dtype", "activation_dtype")
     )
     assert (1, "none") == (effective["world_size"], effective["backend"])
     assert ("DataLoader", 8, 0, False, None, "RandomSampler") == tuple(

@@ -439,6 +439,29 @@ def test_a_file_that_is_no_spec_can_not_be_used(tmp_path, capsys, text):
     assert str(path) in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"precision": "fp16"}, "fp16: float16 is for GPUs"),
+        ({"optimizations": ["fused"]}, "has no fused Adadelta here"),
+        ({"optimizations": ["cuda_graph"]}, "cuda_graph: only GPUs have graphs"),
+    ],
+)
+def test_what_is_not_available_ends_with_status_4(tmp_path, cache, monkeypatch, capsys, changes, reason):
+    """The reason is in the log and in the rank's state, where the driver reads it; there is no record."""
+    monkeypatch.setattr(State, "watch", lambda *_: None)
+    path = tmp_path / "spec.json"
+    spec = mnist(tmp_path, cache, **changes)
+    path.write_text(contract.encode(spec), encoding="utf-8")
+
+    assert worker.NOT_AVAILABLE == worker.main([str(path)]) == 4
+    assert reason in capsys.readouterr().err
+    state = json.loads(Path(spec.out_dir, contract.STATE_FILE.format(rank=0)).read_text())
+    assert contract.UNAVAILABLE == state["phase"]
+    assert reason in state["reason"]
+    assert not Path(spec.out_dir, contract.RANK_FILE.format(rank=0)).exists()
+
+
 @pytest.mark.parametrize("arguments", [[], ["a", "b"]])
 def test_the_worker_takes_one_argument(arguments, capsys):
     """Anything else is the usage, not a guess."""
@@ -449,9 +472,13 @@ def test_the_worker_takes_one_argument(arguments, capsys):
 @pytest.mark.parametrize(
     ("changes", "phase", "message"),
     [
-        ({"precision": "fp16"}, "setup", "precision 'fp16' is not one that this worker knows: default, fp32"),
+        (
+            {"precision": "fp64"},
+            "setup",
+            "precision 'fp64' is not one that this worker knows: default, fp32, tf32",
+        ),
         ({"nodes": 2}, "setup", "the spec asks for 2 ranks, torchrun started 1"),
-        ({"loader": "dali"}, "data", "loader 'dali' is not one that this worker knows: native"),
+        ({"loader": "ffcv"}, "data", "loader 'ffcv' is not one"),
         ({"parameters": 1_199_881}, "data", "the catalogue says 1199881 parameters"),
         ({"train_samples": 50_000}, "data", "the catalogue says 50000 training samples, found 60000"),
     ],

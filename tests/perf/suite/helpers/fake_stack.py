@@ -17,7 +17,7 @@ import zlib
 from typing import Any
 
 from perf import contract
-from perf.launch.failure import LaunchFailed
+from perf.launch.failure import LaunchFailed, NotAvailable
 from perf.launch.preflight import NodeFacts
 from perf.launch.stack import Stack
 from perf.suite import measuring
@@ -73,6 +73,9 @@ def epochs_of(spec: contract.LaunchSpec, rank: int, seconds: float) -> list[cont
 def launch(spec: contract.LaunchSpec, stack: Stack, **ignored: Any) -> contract.LaunchRecord:
     """Return a record as a healthy launch would give it, but for what the settings say."""
     member = member_of(spec)
+    reason = _for(member, "unavailable", None)
+    if reason:
+        raise NotAvailable(reason)
     message = _for(member, "fail", None)
     if message:
         raise LaunchFailed(message)
@@ -129,9 +132,16 @@ def launch(spec: contract.LaunchSpec, stack: Stack, **ignored: Any) -> contract.
                     "activation_dtype": "float32",
                     "threads": spec.threads,
                     "loader": {"workers": spec.workers * spec.devices_per_rank},
+                    "channels_last": {"weights": "channels_last" in spec.optimizations},
+                    "non_blocking": {"asked": "non_blocking" in spec.optimizations},
+                    "optimizer_flags": {"fused": "fused" in spec.optimizations},
+                    "compiled": {"frames": int("compile" in spec.optimizations)},
+                    "cuda_graph": {"replays": 9} if "cuda_graph" in spec.optimizations else None,
+                    "cudnn_benchmark": "autotune" in spec.optimizations,
+                    "first_batch": {"sample": f"rank {rank}"},
                 }
-            ]
-            * ranks,
+                for rank in range(ranks)
+            ],
             "threads": [{"torch": spec.threads}] * ranks,
             "startup_seconds": [{}] * ranks,
             "telemetry": {},

@@ -1,0 +1,148 @@
+"""What bounds a run, in words: its data, its host, its device; and where more loader workers stop helping.
+
+After benchy's three measures: ``io`` the loader alone, ``synthetic`` training on batches that lie on the device,
+``full`` both. Full is bounded by the slower of the two, and can fall below it where they compete for the host's cores.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from perf.verdict.inputs import positive_logs
+from perf.verdict.words import percent
+
+__all__ = ["Bound", "bound_of", "gain_in_words", "host_or_device", "knee"]
+
+CONTENTION = 0.85
+"""Full below this part of the slower measure is contention: the SC22 tutorial shows 0.98 with few loader workers, and
+0.71 to 0.81 where 16 workers and the training process share the host."""
+
+STARVED = 0.05
+"""A loader below this part of what the device could take is not worth tuning in small steps; it is named as such. The
+SC22 tutorial's native loader on Summit gave 4.75 of 102 samples/s."""
+
+AHEAD_STEPS = 1.5
+"""A host that has queued more than this many steps when the window ends runs ahead of its device."""
+
+BEHIND_STEPS = 1.0
+"""A host whose device is idle within one step of the last one queued is what the device waits for."""
+
+KNEE = 0.95
+"""The knee of a sweep is the smallest count that gives this part of the best: launch medians of a loader spread by 5 %
+and more, so smaller gains are not seen."""
+
+NO_CHANGE = 0.03
+"""A rung whose interval lies within 3 % either way changes nothing that one would climb it for."""
+
+
+@dataclass(frozen=True)
+class Bound:
+    """What bounds a run: ``data``, ``host``, ``device`` or ``unknown``; whether its parts compete; and a sentence.
+
+    `efficiency` is full over the slower of the other two.
+    """
+
+    word: str
+    contention: bool
+    efficiency: float
+    sentence: str
+
+
+def bound_of(
+    full: Sequence[float], synthetic: Sequence[float], io: Sequence[float], drain_steps: float | None
+) -> Bound:
+    """Say what bounds a run.
+
+    Parameters
+    ----------
+    full, synthetic, io
+        Throughput of each launch in each mode, samples/s.
+    drain_steps
+        Steps that the device had still to do when the host had queued the last one, in mode ``synthetic``; None on a
+        CPU, which is its own host.
+
+    Raises
+    ------
+    ValueError
+        If a mode has no launch, or a rate is not positive and finite.
+    """
+    for name, rates in (("full", full), ("synthetic", synthetic), ("io", io)):
+        if not rates:
+            raise ValueError(f"mode {name} has no launch: the series did not complete")
+        positive_logs(rates, f"the mode {name}", "samples/s")
+    whole, compute, data = (statistics.median(rates) for rates in (full, synthetic, io))
+    efficiency = whole / min(compute, data)
+    if data < compute:
+        word = "data"
+        sentence = f"the loader alone gives {data:.4g} samples/s, training alone could take {compute:.4g}"
+        if data < STARVED * compute:
+            sentence += (
+                f": {percent(data / compute)} of it, so that the device is idle nearly all of the time"
+            )
+    else:
+        word = host_or_device(drain_steps)
+        sentence = {
+            "host": f"the host queues work more slowly than the device does it, at {compute:.4g} samples/s; "
+            f"the loader alone gives {data:.4g}",
+            "device": f"the device does {compute:.4g} samples/s, the loader alone gives {data:.4g}",
+            "unknown": f"training alone does {compute:.4g} samples/s, the loader alone gives {data:.4g}",
+        }[word]
+    contention = efficiency < CONTENTION
+    if contention:
+        sentence += (
+            f"; together they do {whole:.4g}, {percent(efficiency)} of the slower one: contention, loader and training "
+            f"take the host's cores or memory from each other"
+        )
+    return Bound(word, contention, efficiency, f"Bound by {_THING[word]}: {sentence}.")
+
+
+_THING = {"data": "its data", "host": "the host", "device": "the device", "unknown": "training"}
+
+
+def host_or_device(drain_steps: float | None) -> str:
+    """Say whether a run on data that lie on the device is bound by the ``host``, the ``device``, or ``unknown``."""
+    if drain_steps is None:
+        return "device"
+    if drain_steps >= AHEAD_STEPS:
+        return "device"
+    return "host" if drain_steps < BEHIND_STEPS else "unknown"
+
+
+def gain_in_words(low: float, estimate: float, high: float, drain_steps: float | None) -> str:
+    """Say what a rung of the ladder gained, and why it changed nothing where it did.
+
+    Parameters
+    ----------
+    low, estimate, high
+        Step time of the rung over that without it: below 1 is a gain.
+    drain_steps
+        As in `bound_of`, of the side without the rung.
+    """
+    gain = f"{1 / estimate:.3g} times as fast ({1 / high:.3g} to {1 / low:.3g})"
+    if high < 1 - NO_CHANGE or low > 1 + NO_CHANGE:
+        return f"It is {gain}."
+    if not 1 - NO_CHANGE <= estimate <= 1 + NO_CHANGE:
+        return f"It is {gain}, which is not beyond noise."
+    why = {
+        "host": "the run is bound by the host, which queues work more slowly than the device does it",
+        "device": "it is in force, and the device's kernels gain nothing from it",
+        "unknown": "it is in force; whether host or device holds the run up is not clear",
+    }[host_or_device(drain_steps)]
+    return f"It changes nothing, {gain}: {why}."
+
+
+def knee(rates: Mapping[int, float]) -> tuple[int, bool]:
+    """Return the smallest count of workers that gives nearly the best throughput, and whether the largest gives less.
+
+    Parameters
+    ----------
+    rates
+        Throughput by count of workers; at least one.
+    """
+    if not rates:
+        raise ValueError("a sweep without a count has no knee")
+    best = max(rates.values())
+    found = min(count for count, rate in rates.items() if rate >= KNEE * best)
+    return found, rates[max(rates)] < KNEE * best
