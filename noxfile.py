@@ -65,7 +65,11 @@ prepared: Dict[str, str] = {}
 
 @nox.session(default=False, venv_backend="none", requires=["env"])
 def smoke(session: nox.Session) -> None:
-    """Run the whole suite in small on the CPU, report included. No GPU, no cluster, some minutes."""
+    """Run the whole suite in small on the CPU, report included. No GPU, no cluster, some minutes.
+
+    Two groups at a time, each rank with one thread: a neighbour on another core changes such a step by 3 %, and smoke
+    is there for facts. `-- -n 0` runs one after the other.
+    """
     python = python_of(session, "env")
     suite = [
         python,
@@ -76,6 +80,8 @@ def smoke(session: nox.Session) -> None:
         "smoke",
         # One word: pytest takes the value of an option that it does not know yet for a path, and loads conftests there.
         f"--stack={python}",
+        # The node's lock would make the two wait for each other.
+        *(["--numprocesses=2", "--share-node"] if len(os.sched_getaffinity(0)) > 1 else []),
     ]
     finish(session, *suite, *session.posargs)
 
