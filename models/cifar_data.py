@@ -1,12 +1,11 @@
 """Where the images of the ResNet workloads come from, and a data set that reads them as torchvision does.
 
 Two places: the files of CIFAR-100's Python version under the data root, or a generated stand-in
-(`models.cifar_generated`). A data root that was named and lacks the files is an error: training on other data than was
-asked for is never silent. What a set is called never rests on where it lay but on the md5 of its three files: a set
-that is not CIFAR-100 and has its form is called "cifar-100-format (unverified)".
+(`models.cifar_generated`). A data root that holds a part of the set is an error, one that holds nothing of it serves
+other workloads: images are generated then, and the record says so. What a set is called never rests on where it lay but
+on the md5 of its three files: a set that is not CIFAR-100 and has its form is called "cifar-100-format (unverified)".
 
-The files are pickles, and a pickle may call anything. `_Names` lets through nothing but stand-ins of this module,
-which take the few calls that such files hold and make arrays of checked types and sizes.
+The files are pickles, which `models.cifar_pickle` reads without running what is in them.
 """
 
 from __future__ import annotations
@@ -14,10 +13,8 @@ from __future__ import annotations
 import functools
 import hashlib
 import os
-import pickle
 import stat
 from dataclasses import dataclass
-from typing import Any, Callable
 
 import numpy as np
 import torch
@@ -28,6 +25,7 @@ from torchvision.transforms.functional import to_pil_image
 
 from models import cifar_generated
 from models.cifar_generated import CLASSES, SAMPLES, SIDE, VALUES
+from models.cifar_pickle import read_plain, values_of
 from models.errors import DataError
 
 SUBFOLDER = "cifar-100-python"
@@ -184,7 +182,7 @@ def find(data_root: str | None, cache_dir: str) -> Source:
     data_root : str or None
         Folder with the files ``train``, ``test`` and ``meta``, in itself or in ``cifar-100-python``. None: not staged.
     cache_dir : str
-        Where generated data are kept. Used only without a data root; made if it is missing.
+        Where generated data are kept. Used only if nothing of the set is staged; made if it is missing.
 
     Returns
     -------
@@ -194,12 +192,14 @@ def find(data_root: str | None, cache_dir: str) -> Source:
     Raises
     ------
     DataError
-        The data root lacks the files, a file's size is impossible, or generated data can't be written or trusted.
+        The data root lacks some of the files or doesn't exist, a file's size is impossible, or generated data can't be
+        written or trusted.
     OSError
         A file is there and can't be read.
     """
-    if data_root is not None:
-        folder = _under_root(data_root)
+    staged = None if data_root is None else _under_root(data_root)
+    if staged is not None:
+        folder = staged
         md5s = {name: _md5(folder, name) for name in cifar_generated.FILES}
         return Source("cifar-100" if md5s == PUBLISHED else UNVERIFIED, folder, md5s)
     folder = cifar_generated.ensure(cache_dir)
@@ -239,7 +239,7 @@ def load(source: Source, train: bool, side: int = SIDE) -> Cifar:
         raise _damaged(source, "meta", f"fine_label_names is no list of {CLASSES} names")
     content, count = _read_checked(source, part), SAMPLES[part]
     images, labels = (_entry(content, key, source, part) for key in ("data", "fine_labels"))
-    pixels, numbers = _values(images), _values(labels)
+    pixels, numbers = values_of(images), values_of(labels)
     if pixels is None or pixels.dtype != np.uint8:
         raise _damaged(source, part, f"data is no array of uint8; expected shape {(count, VALUES)}")
     if pixels.shape != (count, VALUES):
@@ -268,8 +268,11 @@ def provenance(source: Source, samples: int) -> dict[str, object]:
     }
 
 
-def _under_root(data_root: str) -> str:
-    """Return the folder of the set under a data root that somebody named, or say everything that was looked at."""
+def _under_root(data_root: str) -> str | None:
+    """Return the folder of the set under a data root that somebody named; None where nothing of the set is there.
+
+    A part of the set, or no such root, is an error that says everything that was looked at.
+    """
     if not data_root:
         # Joined to a file's name it would mean the current folder, which nobody named.
         raise DataError(
@@ -283,6 +286,9 @@ def _under_root(data_root: str) -> str:
         looked_at.append(
             f"{folder!r} lacks {', '.join(missing)}" if os.path.isdir(folder) else f"no folder {folder!r}"
         )
+    nothing = len(_missing(data_root)) == len(cifar_generated.FILES)
+    if os.path.isdir(data_root) and nothing and not os.path.isdir(os.path.join(data_root, SUBFOLDER)):
+        return None
     raise DataError(
         f"the data root {data_root!r} doesn't hold CIFAR-100: {'; '.join(looked_at)}. Unpack cifar-100-python.tar.gz "
         f"(md5 {datasets.CIFAR100.tgz_md5}) there, name another data root, or name none to train on generated images, "
@@ -326,11 +332,9 @@ def _read_checked(source: Source, name: str) -> object:
     found, expected = _md5(source.folder, name), source.md5s[name]
     if found != expected:
         raise _damaged(source, name, f"its md5 is {found}, expected {expected}")
-    reader = _Careful if source.kind == UNVERIFIED else _Quick
     with open(os.path.join(source.folder, name), "rb") as stream:
         try:
-            # Strings are Python 2's; latin1 keeps each byte as it is.
-            content: object = reader(stream, encoding="latin1").load()
+            content = read_plain(stream, trusted=source.kind != UNVERIFIED)
         except OSError:
             raise
         except Exception as error:
@@ -354,91 +358,3 @@ def _damaged(source: Source, name: str, what: str) -> DataError:
         else "Expected the file of CIFAR-100's Python version; unpack the archive again."
     )
     return DataError(f"{os.path.join(source.folder, name)!r} can't be used: {what}. {remedy}")
-
-
-class _DType:
-    """Stands in for numpy.dtype: a type's code, and its byte order."""
-
-    __slots__ = ("code", "order")
-
-    def __init__(self, code: object, align: object = 0, copy: object = 1) -> None:
-        self.code, self.order = code, "|"
-
-    def __setstate__(self, state: Any) -> None:
-        self.order = state[1]
-
-    def real(self) -> np.dtype[Any]:
-        """Return numpy's type, if it is one of those that images and labels have."""
-        if self.code not in {"u1", "i4", "i8"} or self.order not in {"|", "<", ">"}:
-            raise pickle.UnpicklingError("it holds an array of another type than uint8 or int")
-        return np.dtype(f"{self.order}{self.code}")
-
-
-class _Array:
-    """Stands in for numpy.ndarray and its _reconstruct: no array until a state with type, shape and bytes comes."""
-
-    __slots__ = ("values",)
-
-    values: NDArray[Any]
-
-    def __init__(self, kind: object = None, shape: object = None, code: object = None) -> None:
-        pass
-
-    def __setstate__(self, state: Any) -> None:
-        _, shape, dtype, by_columns, raw = state
-        if type(dtype) is not _DType or type(raw) not in {str, bytes} or by_columns:
-            raise pickle.UnpicklingError("it holds an array that is not plain values, row by row")
-        octets = raw.encode("latin1") if isinstance(raw, str) else raw
-        self.values = np.frombuffer(octets, dtype.real()).reshape(shape)
-
-
-def _values(found: object) -> NDArray[Any] | None:
-    """Return the array that was read, if it is one."""
-    return getattr(found, "values", None) if isinstance(found, _Array) else None
-
-
-class _Encoded:
-    """Stands in for _codecs.encode, as which Python 3 writes bytes in protocol 2."""
-
-    __slots__ = ()
-
-    def __new__(cls, text: str, encoding: str) -> Any:
-        if encoding not in {"latin1", "latin-1"}:
-            raise pickle.UnpicklingError("it encodes text otherwise than in latin1")
-        return text.encode("latin1")
-
-    def __setstate__(self, state: Any) -> None:
-        raise pickle.UnpicklingError("it changes what encodes text")
-
-
-_STAND_INS: dict[tuple[str, str], Callable[..., Any]] = {
-    ("numpy.core.multiarray", "_reconstruct"): _Array,
-    ("numpy._core.multiarray", "_reconstruct"): _Array,
-    ("numpy", "ndarray"): _Array,
-    ("numpy", "dtype"): _DType,
-    ("_codecs", "encode"): _Encoded,
-}
-
-
-class _Names:
-    """Resolves the five names that files of arrays hold, to stand-ins; every other name ends the reading.
-
-    The stand-ins have slots and take a state by their own method only, so a pickle can neither reach nor change
-    anything else through them.
-    """
-
-    def find_class(self, module: str, name: str) -> Any:
-        if (module, name) not in _STAND_INS:
-            raise pickle.UnpicklingError(f"it calls {f'{module}.{name}'[:80]!r}, which such files don't")
-        return _STAND_INS[module, name]
-
-
-class _Quick(_Names, pickle.Unpickler):
-    """For files whose sum is known."""
-
-
-class _Careful(_Names, pickle._Unpickler):  # noqa: SLF001
-    """For all others, three times slower.
-
-    pickle's reader in C allocates as many places as the largest index in a file: one bad byte can ask for 64 GB.
-    """

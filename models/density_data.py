@@ -201,13 +201,14 @@ def find(data_root: str | None, cache_dir: str, sides: Mapping[str, int], crop: 
     Raises
     ------
     DataError
-        The data root lacks the files, a file is damaged or of another type or shape, HDF5 can't be read here, or
-        generated boxes can't be written or trusted.
+        The data root lacks some of the files or doesn't exist, a file is damaged or of another type or shape, HDF5
+        can't be read here, or generated boxes can't be written or trusted.
     OSError
         A file went away or can't be read.
     """
-    if data_root is not None:
-        return _under_root(data_root, crop)
+    staged = None if data_root is None else _under_root(data_root, crop)
+    if staged is not None:
+        return staged
     folder = density_generated.ensure(cache_dir, sides)
     again = f"Remove {folder!r}; it is then made anew."
     expected = density_generated.checksums(folder)
@@ -238,14 +239,17 @@ def crops(source: Source, part: str, side: int, samples: int) -> Crops:
     return Crops(source.boxes[f"{part}-input.npy"], source.boxes[f"{part}-target.npy"], side, samples)
 
 
-def _under_root(data_root: str, crop: int) -> Source:
-    """Return the boxes under a data root that somebody named, or say everything that was looked at."""
+def _under_root(data_root: str, crop: int) -> Source | None:
+    """Return the boxes under a data root that somebody named; None where nothing of them is there.
+
+    Some of the files, or no such root, is an error that says everything that was looked at.
+    """
     if not data_root:
         # Joined to a file's name it would mean the current folder, which nobody named.
         raise DataError(
             "the data root is empty; expected the folder that holds density boxes, or no data root at all."
         )
-    looked_at = []
+    looked_at, found = [], False
     for folder in (os.path.join(data_root, "density"), data_root):
         if not os.path.isdir(folder):
             looked_at.append(f"no folder {folder!r}")
@@ -253,9 +257,13 @@ def _under_root(data_root: str, crop: int) -> Source:
         missing = {}
         for names in (density_generated.file_names(), tuple(HDF5_NAMES.values())):
             missing[names] = [name for name in names if not os.path.exists(os.path.join(folder, name))]
+            found = found or len(missing[names]) < len(names)
             if not missing[names]:
                 return _staged(folder, crop, hdf5=names[0].endswith(".h5"))
         looked_at.append(f"{folder!r} lacks " + " and ".join(", ".join(names) for names in missing.values()))
+    if os.path.isdir(data_root) and not found and not os.path.isdir(os.path.join(data_root, "density")):
+        # It holds what other workloads need.
+        return None
     raise DataError(
         f"the data root {data_root!r} doesn't hold density boxes: {'; '.join(looked_at)}. Expected the four .npy files "
         "or the two .h5 files. Stage them, name another data root, or name none to train on generated boxes, which is "

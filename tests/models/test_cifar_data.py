@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 from torch.utils.data import DataLoader
 from torchvision import datasets, transforms
 
-from models import cifar_data, cifar_generated
+from models import cifar_data, cifar_generated, cifar_pickle
 from models.cifar_data import Cifar
 from models.errors import DataError
 
@@ -82,7 +82,7 @@ def test_both_places_under_a_data_root_are_read(tmp_path: Path, inside: str) -> 
 
 
 def test_a_data_root_without_the_files_is_an_error_that_names_every_place(tmp_path: Path) -> None:
-    """Nothing else is tried in silence, also where MNIST lies, or folders that are called train and test."""
+    """A part of the set is no set, also where MNIST lies, or folders that are called train and test."""
     (tmp_path / "MNIST" / "raw").mkdir(parents=True)
     (tmp_path / "train").mkdir()
     (tmp_path / "meta").write_bytes(b"")
@@ -92,6 +92,12 @@ def test_a_data_root_without_the_files_is_an_error_that_names_every_place(tmp_pa
     assert f"'{tmp_path}' lacks train, test; no folder '{tmp_path}/cifar-100-python'. Unpack" in message
     assert "eb9058c3a382ffc7106e4002c42a8d85" in message
     assert not (tmp_path / "cache").exists()
+
+
+def test_a_data_root_that_does_not_exist_is_an_error(tmp_path: Path) -> None:
+    """A misspelt root is not taken for one that serves other workloads."""
+    with pytest.raises(DataError, match="no folder"):
+        cifar_data.find(str(tmp_path / "nowhere"), str(tmp_path / "cache"))
 
 
 def test_an_empty_data_root_is_not_the_current_folder(
@@ -148,6 +154,12 @@ def test_without_a_data_root_images_are_generated_and_called_so(tmp_path: Path) 
     assert [30, 10] == [len(cifar_data.load(source, train)) for train in (True, False)]
     named = cifar_data.find(source.folder, NOWHERE)
     assert (cifar_data.UNVERIFIED, source.fingerprint) == (named.kind, named.fingerprint)
+
+
+def test_a_data_root_for_other_workloads_has_images_generated(tmp_path: Path) -> None:
+    """A root that holds nothing of the set, but MNIST say, is no error; the record says what was trained on."""
+    (tmp_path / "MNIST" / "raw").mkdir(parents=True)
+    assert "generated" == cifar_data.find(str(tmp_path), str(tmp_path / "cache")).kind
 
 
 def test_the_provenance_is_plain(tmp_path: Path) -> None:
@@ -324,7 +336,9 @@ def test_hostile_pickles_run_nothing(
     (write_set(tmp_path / "root") / "test").write_bytes(content + b"\n" * 40_000)
     if published:
         publish(monkeypatch, tmp_path / "root")
-    before = {cls: set(vars(cls)) for cls in (cifar_data._Array, cifar_data._DType, cifar_data._Encoded)}
+    before = {
+        cls: set(vars(cls)) for cls in (cifar_pickle._Array, cifar_pickle._DType, cifar_pickle._Encoded)
+    }
     with pytest.raises(DataError, match="test' can't be used"):
         load_test_part(tmp_path / "root")
     assert not marker.exists()

@@ -248,7 +248,7 @@ def test_staged_boxes_are_found_in_both_places(boxes: Path, tmp_path: Path, insi
 
 
 def test_a_data_root_without_the_files_is_an_error_that_names_every_place(tmp_path: Path) -> None:
-    """Nothing else is tried in silence; the message lists both folders, what they lack and what to do."""
+    """Some of the files are none; the message lists both folders, what they lack and what to do."""
     (tmp_path / "train-input.npy").write_bytes(b"")
     with pytest.raises(DataError) as caught:
         density_data.find(str(tmp_path), str(tmp_path / "cache"), SIDES, CROP)
@@ -259,6 +259,14 @@ def test_a_data_root_without_the_files_is_an_error_that_names_every_place(tmp_pa
     )
     assert "name none to train on generated boxes" in message
     assert not (tmp_path / "cache").exists()
+
+
+def test_a_data_root_for_other_workloads_has_boxes_generated(tmp_path: Path) -> None:
+    """A root that holds nothing of the boxes is no error; one that does not exist is."""
+    (tmp_path / "MNIST").mkdir()
+    assert "generated" == density_data.find(str(tmp_path), str(tmp_path / "cache"), SIDES, CROP).kind
+    with pytest.raises(DataError, match="no folder"):
+        density_data.find(str(tmp_path / "nowhere"), str(tmp_path / "cache"), SIDES, CROP)
 
 
 def test_an_empty_data_root_is_not_the_current_folder(boxes: Path, monkeypatch: pytest.MonkeyPatch) -> None:
