@@ -77,7 +77,8 @@ def test_a_healthy_smoke_run_ends_with_0_and_leaves_every_file(suite):
     for name in ("environment.json", "records.jsonl", "verdicts.jsonl", "events.jsonl", "junit.xml"):
         assert (done.run.folder / name).is_file()
     metrics = {v.metric for v in done.run.verdicts()}
-    assert {"throughput", "loader_share", "ddp_overhead", "first_epoch_penalty"} == metrics
+    judged = {"throughput", "loader_share", "ddp_overhead", "first_epoch_penalty"}
+    assert {*judged, "first_epoch_excess"} == metrics
     variants = Counter(r.variant for r in done.run.records())
     assert 5 == variants["mnist_cnn-single-1cpu-fp32-native-synthetic"] - 1
     assert 1 == variants["mnist_cnn-ddp-2cpu-gloo-fp32-native"]
@@ -234,7 +235,8 @@ def test_line_profiles_of_stored_launches_go_into_the_new_run(suite):
 
     assert 0 == again.status, again.output
     stored = [json.loads(line) for line in (H100S / "verdicts.jsonl").read_text().splitlines()]
-    assert {v["test"]: v["verdict"] for v in stored} == again.verdicts
+    # Tests that came later are judged too.
+    assert {v["test"]: v["verdict"] for v in stored}.items() <= again.verdicts.items()
     assert len(list((H100S / "profiles").iterdir())) == len(list((again.run.folder / "profiles").iterdir()))
     assert "for data, target in train_loader" in again.output
     assert "is missing" not in again.output
