@@ -132,7 +132,8 @@ def run_fake(make_spec, fake_environ, tmp_path):
     def run(*behaviours, time_limit=120.0, patience=None, **changes):
         single = {"strategy": "single", "backend": "none", "ranks_per_node": 1}
         fields = {
-            "run": tmp_path.name,
+            # Two of xdist's workers have folders of one name; a launch ends what bears its own run's name.
+            "run": f"{tmp_path.parent.name}-{tmp_path.name}",
             "out_dir": str(tmp_path / "out"),
             "time_limit_seconds": time_limit,
             **(single if len(behaviours) == 1 else {}),

@@ -72,7 +72,9 @@ def start_driver(make_spec, fake_environ, tmp_path):
         single = (
             {"strategy": "single", "backend": "none", "ranks_per_node": 1} if len(behaviours) == 1 else {}
         )
-        spec = make_spec(run=tmp_path.name, out_dir=str(tmp_path / "out"), **single)
+        spec = make_spec(
+            run=f"{tmp_path.parent.name}-{tmp_path.name}", out_dir=str(tmp_path / "out"), **single
+        )
         (tmp_path / "spec.json").write_text(contract.encode(spec))
         arguments = [sys.executable, "-c", DRIVER, str(tmp_path / "spec.json"), str(HERE)]
         environ = {name: value for name, value in fake_environ(behaviours).items() if name != "PYTHONPATH"}
