@@ -37,6 +37,13 @@ class Rank:
         state = json.dumps({"phase": phase, "time": time.time()})
         contract.write_whole(str(self.out / contract.STATE_FILE.format(rank=self.rank)), state)
 
+    def wait_for_all(self):
+        """Wait until every rank runs, so that none is ended with the rest before it began."""
+        paths = [self.out / contract.STATE_FILE.format(rank=rank) for rank in range(self.world_size)]
+        end = time.monotonic() + 60.0
+        while not all(path.exists() for path in paths) and time.monotonic() < end:
+            time.sleep(0.02)
+
     def record(self, **changes):
         fields = {
             "run": self.spec.run,
@@ -151,4 +158,5 @@ class Rank:
 if __name__ == "__main__":
     this = Rank(sys.argv[1])
     this.enter("warm-up")
+    this.wait_for_all()
     getattr(this, json.loads(os.environ["FAKE_BEHAVIOURS"])[this.rank])()
