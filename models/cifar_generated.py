@@ -15,16 +15,13 @@ from __future__ import annotations
 import hashlib
 import os
 import pickle
-import re
-import secrets
-import shutil
 import struct
 
 import numpy as np
 from numpy.typing import NDArray
 
-from models.errors import DataError
-from models.files import sync_folder, whole_file
+from models.files import whole_file
+from models.generated import ensure_folder, read_sums
 
 FOLDER = "cifar-100-generated-v1"
 """Name of the folder in the cache. A change to the images needs a new number, since old folders stay."""
@@ -99,29 +96,14 @@ def ensure(cache_dir: str) -> str:
     DataError
         The cache can't be written.
     """
-    folder = os.path.join(cache_dir, FOLDER)
-    if os.path.isdir(folder):
-        return folder
-    own = os.path.join(cache_dir, f".{FOLDER}.{secrets.token_hex(8)}.tmp")
-    try:
-        os.makedirs(cache_dir, exist_ok=True)
-        os.mkdir(own)
-        _write(own)
-        try:
-            os.rename(own, folder)
-        except OSError:
-            # Another process was first. Its folder is complete, since it too came by one rename.
-            if not os.path.isdir(folder):
-                raise
-        sync_folder(cache_dir)
-    except OSError as error:
-        raise DataError(
-            f"the generated stand-in for CIFAR-100 can't be written to {cache_dir!r}: {error}. "
-            "Expected a folder with 190 MB of room; name another cache folder, or a data root that holds CIFAR-100."
-        ) from error
-    finally:
-        shutil.rmtree(own, ignore_errors=True)
-    return folder
+    return ensure_folder(
+        cache_dir,
+        FOLDER,
+        _write,
+        what="the generated stand-in for CIFAR-100",
+        room="190 MB",
+        else_root="CIFAR-100",
+    )
 
 
 def checksums(folder: str) -> dict[str, str]:
@@ -142,18 +124,7 @@ def checksums(folder: str) -> dict[str, str]:
     DataError
         The check sums are missing or unreadable, so the set can't be trusted.
     """
-    path = os.path.join(folder, CHECKSUMS)
-    try:
-        with open(path, encoding="ascii", errors="replace") as stream:
-            lines = [line.split() for line in stream.read(4096).splitlines()]
-    except OSError as error:
-        raise DataError(f"{path!r} can't be read: {error.strerror}. {_anew(folder)}") from error
-    sums = {line[1]: line[0] for line in lines if len(line) == 2 and re.fullmatch("[0-9a-f]{32}", line[0])}
-    if len(lines) != len(sums) or sorted(sums) != sorted(FILES):
-        raise DataError(
-            f"{path!r} names {sorted(sums)}, expected one md5 for each of {sorted(FILES)}. {_anew(folder)}"
-        )
-    return sums
+    return read_sums(folder, CHECKSUMS, FILES)
 
 
 def part_file(name: str, images: NDArray[np.uint8], labels: NDArray[np.int64]) -> bytes:
@@ -188,10 +159,6 @@ def meta_file() -> bytes:
             "coarse_label_names": _plain([f"mosaics_{label:02d}" for label in range(COARSE_CLASSES)]),
         }
     )
-
-
-def _anew(folder: str) -> str:
-    return f"Remove {folder!r}; it is then made anew."
 
 
 def _write(folder: str) -> None:

@@ -12,25 +12,17 @@ another may draw or round otherwise, which the fingerprint shows.
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import io
 import os
-import secrets
-import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from models.errors import DataError
-from models.files import sync_folder, whole_file
-
-try:
-    import fcntl
-except ImportError:  # not on every system; then each process makes a set, as where a disk has no locks
-    fcntl = None  # type: ignore[assignment]
+from models.files import whole_file
+from models.generated import ensure_folder, read_sums
 
 VERSION = 1
 """A change to the fields needs a new number, since old folders stay."""
@@ -150,34 +142,16 @@ def ensure(cache_dir: str, sides: Mapping[str, int]) -> str:
     DataError
         The cache can't be written.
     """
-    name = folder_name(sides)
-    folder = os.path.join(cache_dir, name)
-    if os.path.isdir(folder):
-        return folder
-    own = os.path.join(cache_dir, f".{name}.{secrets.token_hex(8)}.tmp")
-    try:
-        os.makedirs(cache_dir, exist_ok=True)
-        with _lock(os.path.join(cache_dir, f".{name}.lock")):
-            if os.path.isdir(folder):
-                return folder
-            os.mkdir(own)
-            _write(own, sides)
-            try:
-                os.rename(own, folder)
-            except OSError:
-                # Another process was first. Its folder is complete, since it too came by one rename.
-                if not os.path.isdir(folder):
-                    raise
-            sync_folder(cache_dir)
-    except OSError as error:
-        room = sum(sides[part] ** 3 for part in SEEDS) * sum(CHANNELS.values()) * 4 / 1e6
-        raise DataError(
-            f"the generated density boxes can't be written to {cache_dir!r}: {error}. Expected a folder with "
-            f"{room:.0f} MB of room; name another cache folder, or a data root that holds such boxes."
-        ) from error
-    finally:
-        shutil.rmtree(own, ignore_errors=True)
-    return folder
+    room = sum(sides[part] ** 3 for part in SEEDS) * sum(CHANNELS.values()) * 4 / 1e6
+    return ensure_folder(
+        cache_dir,
+        folder_name(sides),
+        lambda folder: _write(folder, sides),
+        what="the generated density boxes",
+        room=f"{room:.0f} MB",
+        else_root="such boxes",
+        lock=True,
+    )
 
 
 def checksums(folder: str) -> dict[str, str]:
@@ -193,19 +167,7 @@ def checksums(folder: str) -> dict[str, str]:
     DataError
         The check sums are missing or unreadable, so the set can't be trusted.
     """
-    path = os.path.join(folder, SAMPLED)
-    anew = f"Remove {folder!r}; it is then made anew."
-    try:
-        with open(path, encoding="ascii", errors="replace") as stream:
-            lines = [line.split() for line in stream]
-    except OSError as error:
-        raise DataError(f"{path!r} can't be read: {error.strerror}. {anew}") from error
-    sums = {line[1]: line[0] for line in lines if len(line) == 2}
-    if len(lines) != len(sums) or sorted(sums) != sorted(file_names()):
-        raise DataError(
-            f"{path!r} names {sorted(sums)}, expected one line for each of {file_names()}. {anew}"
-        )
-    return sums
+    return read_sums(folder, SAMPLED, file_names())
 
 
 def sampled_md5(array: NDArray[np.float32]) -> str:
@@ -257,16 +219,3 @@ def _standard(field: NDArray[Any]) -> NDArray[Any]:
     """Return a field of mean 0, scaled to deviation 1."""
     standard: NDArray[Any] = field / np.sqrt(np.mean(field**2, dtype=np.float64))
     return standard
-
-
-@contextlib.contextmanager
-def _lock(path: str) -> Iterator[None]:
-    """Hold a lock that ends with this process, or nothing where the disk has no locks. The empty file stays."""
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT, 0o666)
-    try:
-        if fcntl is not None:
-            with contextlib.suppress(OSError):
-                fcntl.flock(descriptor, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(descriptor)

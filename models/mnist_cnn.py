@@ -15,6 +15,7 @@ from torch import nn, optim
 from torch.optim.lr_scheduler import LRScheduler
 
 from models import choices, mnist_data
+from models.classification import validate_classes
 
 PARAMETERS = 1_199_882
 BATCH_SIZE = 64
@@ -91,22 +92,4 @@ def validation_set(data_root: str | None, cache_dir: str) -> tuple[mnist_data.Mn
 def validate(
     model: nn.Module, device: torch.device, loader: Iterable[tuple[torch.Tensor, torch.Tensor]]
 ) -> tuple[float, float]:
-    was_training = model.training
-    model.eval()
-    # Sums stay on the device: an .item() for each batch would wait for the device each time.
-    loss = torch.zeros((), device=device)
-    correct = torch.zeros((), dtype=torch.int64, device=device)
-    samples = 0
-    with torch.no_grad():
-        for data, target in loader:
-            data, target = data.to(device), target.to(device)
-            output = model(data)
-            loss += F.nll_loss(output, target, reduction="sum")
-            correct += (output.argmax(dim=1) == target).sum()
-            samples += len(target)
-    model.train(was_training)
-    if samples == 0:
-        raise ValueError(
-            "nothing to validate on: the loader delivered no batch. Give it at least one sample."
-        )
-    return loss.item() / samples, correct.item() / samples
+    return validate_classes(model, device, loader, F.nll_loss)

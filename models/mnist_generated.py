@@ -12,14 +12,12 @@ it: the check sums of what was written lie beside it and are compared on each re
 from __future__ import annotations
 
 import os
-import secrets
-import shutil
 
 import numpy as np
 from numpy.typing import NDArray
 
-from models.errors import DataError
-from models.files import sync_folder, whole_file
+from models.files import whole_file
+from models.generated import ensure_folder, read_sums
 from models.idx import file_md5, write_idx
 
 FOLDER = "mnist-generated-v1"
@@ -105,29 +103,14 @@ def ensure(cache_dir: str) -> str:
     DataError
         The cache can't be written.
     """
-    folder = os.path.join(cache_dir, FOLDER)
-    if os.path.isdir(folder):
-        return folder
-    own = os.path.join(cache_dir, f".{FOLDER}.{secrets.token_hex(8)}.tmp")
-    try:
-        os.makedirs(cache_dir, exist_ok=True)
-        os.mkdir(own)
-        _write(own)
-        try:
-            os.rename(own, folder)
-        except OSError:
-            # Another process was first. Its folder is complete, since it too came by one rename.
-            if not os.path.isdir(folder):
-                raise
-        sync_folder(cache_dir)
-    except OSError as error:
-        raise DataError(
-            f"the generated stand-in for MNIST can't be written to {cache_dir!r}: {error}. "
-            "Expected a folder with 60 MB of room; name another cache folder, or a data root that holds MNIST."
-        ) from error
-    finally:
-        shutil.rmtree(own, ignore_errors=True)
-    return folder
+    return ensure_folder(
+        cache_dir,
+        FOLDER,
+        _write,
+        what="the generated stand-in for MNIST",
+        room="60 MB",
+        else_root="MNIST",
+    )
 
 
 def checksums(folder: str) -> dict[str, str]:
@@ -148,27 +131,12 @@ def checksums(folder: str) -> dict[str, str]:
     DataError
         The check sums are missing or unreadable, so the set can't be trusted.
     """
-    path = os.path.join(folder, CHECKSUMS)
-    try:
-        with open(path, encoding="ascii", errors="replace") as stream:
-            lines = [line.split() for line in stream]
-    except OSError as error:
-        raise DataError(f"{path!r} can't be read: {error.strerror}. {_anew(folder)}") from error
-    sums = {line[1]: line[0] for line in lines if len(line) == 2}
-    if len(lines) != len(sums) or sorted(sums) != sorted(file_names()):
-        raise DataError(
-            f"{path!r} names {sorted(sums)}, expected one line for each of {file_names()}. {_anew(folder)}"
-        )
-    return sums
+    return read_sums(folder, CHECKSUMS, file_names())
 
 
 def file_names() -> tuple[str, ...]:
     """Return the names of the four files of an MNIST-like set, without ``.gz``."""
     return tuple(f"{part}-{content}-ubyte" for part in SEEDS for content in ("images-idx3", "labels-idx1"))
-
-
-def _anew(folder: str) -> str:
-    return f"Remove {folder!r}; it is then made anew."
 
 
 def _write(folder: str) -> None:

@@ -18,6 +18,7 @@ from torch.optim.lr_scheduler import LRScheduler
 from torchvision.models.resnet import Bottleneck
 
 from models import choices, cifar_data
+from models.classification import validate_classes
 
 
 class NarrowBottleneck(Bottleneck):  # type: ignore[misc]  # torchvision has no types
@@ -91,22 +92,4 @@ class ImageClassifier:
         device: torch.device,
         loader: Iterable[tuple[torch.Tensor, torch.Tensor]],
     ) -> tuple[float, float]:
-        was_training = model.training
-        model.eval()
-        # Sums stay on the device: an .item() for each batch would wait for the device each time.
-        loss = torch.zeros((), device=device)
-        correct = torch.zeros((), dtype=torch.int64, device=device)
-        samples = 0
-        with torch.no_grad():
-            for data, target in loader:
-                data, target = data.to(device), target.to(device)
-                output = model(data)
-                loss += F.cross_entropy(output, target, reduction="sum")
-                correct += (output.argmax(dim=1) == target).sum()
-                samples += len(target)
-        model.train(was_training)
-        if samples == 0:
-            raise ValueError(
-                "nothing to validate on: the loader delivered no batch. Give it at least one sample."
-            )
-        return loss.item() / samples, correct.item() / samples
+        return validate_classes(model, device, loader, F.cross_entropy)

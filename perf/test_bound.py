@@ -10,7 +10,6 @@ import pytest
 from perf.catalogue import Group, variants, whole_groups
 from perf.suite.bench import Measurement
 from perf.suite.judge import Judge
-from perf.variants import LOADERS
 from perf.verdict.bound import bound_of, knee
 
 
@@ -52,7 +51,9 @@ def alone(request: pytest.FixtureRequest, bench: Any) -> Measurement:
 def test_the_rate_of_a_loader_alone_is_told(alone: Measurement, limits: Judge) -> None:
     """What a loader gives when nobody trains, and that it was this loader that gave it."""
     for launch in alone.launches:
-        assert launch.loader == alone.member.variant.loader in LOADERS
+        assert {alone.member.variant.loader} == {
+            effective["loader"]["loader"] for effective in launch.effective
+        }
         assert launch.samples > 0
     rates = alone.throughputs
     limits.tell("loader_alone", "samples/s", alone, statistics.median(rates), [])

@@ -141,6 +141,7 @@ class Measuring:
             cache_dir=options.cache_dir,
             data_root=options.data_root,
             time_limit_seconds=options.launch_timeout,
+            save_model=options.save_model,
         )
         os.makedirs(options.cache_dir, exist_ok=True)
         lock = None if options.share_node else NodeLock(self._run.name, say=self._note)

@@ -32,6 +32,7 @@ class Options:
     extras: tuple[str, ...]
     launch_timeout: float | None
     launches: int | None = None
+    save_model: bool = False
 
     @property
     def sized_profile(self) -> Profile:
@@ -68,7 +69,7 @@ def add_options(parser: pytest.Parser) -> None:
     add(
         "--data-root",
         metavar="DIR",
-        help="folder with MNIST's four IDX files (default: Debian's dataset-fashion-mnist)",
+        help="folder of staged data: MNIST's four IDX files; CIFAR-100 and density boxes where they are there",
     )
     add("--cache-dir", metavar="DIR", help="where generated data lie (default: the user's cache folder)")
     add("--results", metavar="DIR", default="results", help="where runs are kept (default: results)")
@@ -92,6 +93,7 @@ def add_options(parser: pytest.Parser) -> None:
         type=int,
         help="launches of each member of every judged group (default: the profile's; fewer than 5 judge nothing)",
     )
+    add("--save-model", action="store_true", help="keep what each launch trained: model.pt in its folder")
     add("--phases", action="store_true", help="one more launch a variant: the time of each phase of a step")
     add(
         "--launch-timeout",
@@ -136,6 +138,7 @@ def read_options(config: pytest.Config) -> Options:
         extras=tuple(extra for extra in EXTRAS if getattr(option, extra.replace("-", "_"))),
         launch_timeout=timeout,
         launches=option.launches,
+        save_model=option.save_model,
     )
 
 

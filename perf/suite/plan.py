@@ -32,6 +32,7 @@ class Context:
     cache_dir: str
     data_root: str | None
     time_limit_seconds: float | None = None
+    save_model: bool = False
 
 
 def order_of_round(members: Sequence[T], round_number: int) -> list[T]:
@@ -125,6 +126,8 @@ def build_spec(
         persistent=variant.persistent,
         prefetch=variant.prefetch,
         pin_memory=variant.pin_memory,
+        # An audit trains nothing.
+        save_model=context.save_model and member.plan != "audit",
     )
 
 

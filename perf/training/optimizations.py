@@ -113,7 +113,7 @@ def make_optimizer(
 
 def compile_model(model: torch.nn.Module) -> torch.nn.Module:
     """Return the model compiled; it is compiled when it is first called."""
-    torch._dynamo.reset()  # noqa: SLF001 - torch.compiler.reset is new in 2.1's successors
+    torch.compiler.reset()
     torch._dynamo.utils.counters.clear()  # noqa: SLF001
     compiled = torch.compile(model)
     assert isinstance(compiled, torch.nn.Module)

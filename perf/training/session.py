@@ -96,7 +96,7 @@ class Session:
                 f"the window holds {len(step_seconds)} steps, {spec.timed_steps} were asked for: "
                 f"{meter.total_steps} steps were trained, {spec.warmup_steps} of them as warm-up"
             )
-        if spec.save_model and identity.rank == 0:
+        if spec.save_model and identity.rank == 0 and spec.mode != "io":
             torch.save(
                 strategies.unwrap(built.model).state_dict(), os.path.join(spec.out_dir, contract.MODEL_FILE)
             )

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import dataclasses
 from collections import Counter
 from pathlib import Path
 
@@ -117,3 +118,13 @@ def test_a_gpu_window_has_at_least_50_steps_and_2_seconds():
         assert sizes.timed_steps >= 50
         assert sizes.min_seconds >= 2.0
         assert sizes.warmup_steps >= 20
+
+
+@pytest.mark.parametrize(("plan", "expected"), [("window", True), ("epochs", True), ("audit", False)])
+def test_models_are_kept_of_what_trains(plan, expected):
+    """--save-model reaches every launch that trains; an audit only counts samples."""
+    member = next(m for g in GROUPS.values() for m in g.members if m.plan == plan)
+    how = dataclasses.replace(context(), save_model=True)
+    spec = build_spec(how, member, launch="l", round_number=0, out_dir=Path("/out"))
+
+    assert expected is spec.save_model

@@ -404,3 +404,17 @@ def test_retries_of_the_allocator_are_those_inside_the_window(tmp_path, monkeypa
         session._note_window(opens)
 
     assert {"cuda:0": 3} == session._retries
+
+
+@pytest.mark.parametrize(("changes", "there"), [({"save_model": True}, True), ({}, False)])
+def test_a_trained_model_is_kept_where_that_was_asked_for(run, tmp_path, changes, there):
+    """The parameters lie beside the record, as the tutorials' --save-model leaves them, and load into the network."""
+    record = run(**changes)
+    kept = list(tmp_path.rglob("model.pt"))
+
+    assert there is bool(kept)
+    if there:
+        state = torch.load(kept[0], weights_only=True)
+        model = TinyWorkload().build_model()
+        model.load_state_dict(state)
+        assert record.parameters == sum(p.numel() for p in model.parameters())

@@ -131,7 +131,7 @@ def launch(spec: contract.LaunchSpec, stack: Stack, **ignored: Any) -> contract.
                     "tf32": {"matmul": False, "convolution": False},
                     "activation_dtype": "float32",
                     "threads": spec.threads,
-                    "loader": {"workers": spec.workers * spec.devices_per_rank},
+                    "loader": {"workers": spec.workers * spec.devices_per_rank, "loader": spec.loader},
                     "channels_last": {"weights": "channels_last" in spec.optimizations},
                     "non_blocking": {"asked": "non_blocking" in spec.optimizations},
                     "optimizer_flags": {"fused": "fused" in spec.optimizations},
