@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from models import density_generated
+from models import density_generated, generated
 from models.errors import DataError
 
 ROOT = Path(__file__).parents[2]
@@ -126,9 +126,9 @@ def test_a_set_that_is_there_is_kept(boxes: Path) -> None:
 def test_two_processes_at_once_make_one_good_set(tmp_path: Path, locks: bool) -> None:
     """With and without locks two processes that find nothing both succeed, and one whole set is left."""
     code = (
-        "import sys; from models import density_generated as d; "
-        + ("" if locks else "d.fcntl = None; ")
-        + f"print(d.ensure(sys.argv[1], {SIDES}))"
+        "import sys; from models import density_generated, generated; "
+        + ("" if locks else "generated.fcntl = None; ")
+        + f"print(density_generated.ensure(sys.argv[1], {SIDES}))"
     )
     cache = tmp_path / "cache"
     processes = [
@@ -153,7 +153,7 @@ def test_who_waited_for_the_lock_takes_the_finished_set(
     def finished_meanwhile(descriptor: int, operation: int) -> None:
         shutil.copytree(boxes, tmp_path / NAME)
 
-    monkeypatch.setattr(density_generated.fcntl, "flock", finished_meanwhile)
+    monkeypatch.setattr(generated.fcntl, "flock", finished_meanwhile)
     monkeypatch.setattr(density_generated, "_write", lambda *_: pytest.fail("made again"))
     assert str(tmp_path / NAME) == density_generated.ensure(str(tmp_path), SIDES)
 
