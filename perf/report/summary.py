@@ -200,6 +200,8 @@ def launch_words(record: LaunchRecord) -> str:
         parts.append(f"{milliseconds(record.median_step_seconds, 3)} ms a step")
     if record.samples_per_second > 0.0:
         parts.append(f"{number(record.samples_per_second, 3)} samples/s")
+    if record.rates:
+        parts.append(f"{len(record.rates)} rates")
     if not record.valid:
         parts.append("invalid" + (f" ({record.reasons[0]})" if record.reasons else ""))
     return ", ".join(parts + list(record.flags)) or f"measured in {duration(record.launch_seconds)}"

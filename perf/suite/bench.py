@@ -39,6 +39,34 @@ class Measurement:
         """Throughput of each launch, in samples/s."""
         return [launch.samples_per_second for launch in self.launches]
 
+    def values(self, metric: str) -> list[float]:
+        """Return one positive number a launch, of which more is better: ``throughput``, or a rate of the machine.
+
+        Empty where a launch could not have it.
+
+        Raises
+        ------
+        LookupError
+            If these launches measure nothing of that name.
+        """
+        if metric == "throughput":
+            return self.throughputs
+        rates = [self._rate(launch, metric).value for launch in self.launches]
+        found = [value for value in rates if value is not None]
+        return found if len(found) == len(rates) else []
+
+    def unit(self, metric: str) -> str:
+        """Return the unit of a metric's values."""
+        return "samples/s" if metric == "throughput" else self._rate(self.first, metric).unit
+
+    def _rate(self, launch: contract.LaunchRecord, metric: str) -> contract.Rate:
+        if metric not in launch.rates:
+            raise LookupError(
+                f"launch {launch.launch} of {self.member.id} has no {metric}; it has throughput"
+                + "".join(f", {name}" for name in launch.rates)
+            )
+        return launch.rates[metric]
+
     @property
     def drain_steps(self) -> float | None:
         """Median, over launches, of the steps that devices had still to do when the last one had been queued.
@@ -173,7 +201,7 @@ class Bench:
         profile = self._context.profile.name
         members = [m for m in group.members if m.runs_in(profile) and self._runnable(m)]
         rounds = launches_planned(group, self._context.profile)
-        profiled = [m for m in members if m.variant.mode != "io"]
+        profiled = [m for m in members if m.variant.mode != "io" and m.plan != "rates"]
         self._event("planned", group.name, total=len(members) * rounds + len(profiled) * len(self._extras))
         for round_number in range(rounds):
             for member in order_of_round(members, round_number):

@@ -73,7 +73,7 @@ class Judge:
 
         References come with calibration; until a system has one, its numbers are measured and not judged.
         """
-        rates = [launch.samples_per_second for launch in measured.launches]
+        rates = measured.values(metric)
         judgement = Judgement(
             verdict=Verdict.UNREFERENCED,
             estimate=statistics.median(rates),
@@ -89,7 +89,7 @@ class Judge:
         if unfit:
             judgement = _not_judged([measured], None, unfit)
         question = Question(
-            metric, "samples/s", measured.member, None, None, f"throughput of {measured.member.id}"
+            metric, measured.unit(metric), measured.member, None, None, f"{metric} of {measured.member.id}"
         )
         self._finish(question, judgement, [measured])
 
