@@ -172,7 +172,9 @@ def test_a_short_mark_expression_selects(suite):
 
     selected = [line for line in done.output.splitlines() if "::" in line]
     assert selected
-    assert all(any(part in line for part in ("2gpu", "gpu-2", "links@machine-gpu")) for line in selected), selected
+    assert all(any(part in line for part in ("2gpu", "gpu-2", "links@machine-gpu")) for line in selected), (
+        selected
+    )
 
 
 def test_collecting_makes_no_run_and_imports_no_torch(suite, tmp_path):
