@@ -34,6 +34,7 @@ class VerdictRecord:
     `estimate`, `low`, `high` and `limit` are in `unit`; null where the judgement had nothing to estimate.
     `variant` is the judged member, `against` the other side where there is one. `launches` counts a side.
     `detectable` is the relative change that this measurement would have seen with 95 % power.
+    `expected` says why it was known to fail; empty where it was not.
     """
 
     run: str
@@ -52,6 +53,7 @@ class VerdictRecord:
     detectable: float | None
     reasons: list[str] = field(default_factory=list)
     statistical: bool = True
+    expected: str = ""
     schema: int = contract.SCHEMA
 
 

@@ -246,9 +246,13 @@ class Stored:
 
     def lacks(self, member: Member) -> str | None:
         """Return why the member can't be judged again: there is no launch of it in its group; None if there is."""
-        if pick(self._launches.get((member.group, member.id), []), ""):
+        if self.launches_of(member):
             return None
         return f"{self._where} holds no launch of {member.id} in the group {member.group}"
+
+    def launches_of(self, member: Member) -> list[contract.LaunchRecord]:
+        """Return the stored launches of the rounds that a member was in; none where there is none."""
+        return pick(self._launches.get((member.group, member.id), []), "")
 
     def measure(self, member: Member) -> Measurement:
         """Return the stored launches of the member's group.

@@ -4,34 +4,25 @@ from __future__ import annotations
 
 import dataclasses
 import math
-import statistics
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from perf import records
 from perf.catalogue import GROUPS, Member, Pair
+from perf.contract import LaunchRecord
 from perf.limits import Limit
 from perf.profiles import Profile
 from perf.suite.bench import Measurement, Source
-from perf.suite.outcomes import LimitMissed, Unproven
+from perf.suite.floors import floor_judgement
+from perf.suite.outcomes import ExpectedMiss, LimitMissed, Unproven
 from perf.suite.plan import launches_planned
+from perf.suite.question import Question, describe
 from perf.verdict.bound import gain_in_words
 from perf.verdict.fixed import judge_ratio, judge_share
+from perf.verdict.known import Library
+from perf.verdict.metrics import METRICS
 from perf.verdict.one_sample import judge_one_sample
 from perf.verdict.outcome import Judgement, Verdict
 from perf.verdict.plausible import negative_share, too_efficient
-
-
-@dataclass(frozen=True)
-class Question:
-    """What is judged: words for the record and for the person who reads it."""
-
-    metric: str
-    unit: str
-    variant: Member
-    against: Member | None
-    limit: float | None
-    sentence: str
 
 
 class Judge:
@@ -47,6 +38,12 @@ class Judge:
         How many launches an undecided judgement may ask for.
     record
         Takes each verdict's record.
+    library
+        What the system is known to do.
+    earlier
+        A member's launches in the run that this one confirms; none where it confirms no other.
+    surprise
+        Told why a judgement was expected to fail that passed.
     require_references
         Whether `unreferenced` fails.
     """
@@ -59,6 +56,9 @@ class Judge:
         run: str,
         record: Callable[[records.VerdictRecord], None],
         *,
+        library: Library,
+        earlier: Callable[[Member], list[LaunchRecord]],
+        surprise: Callable[[str], None],
         require_references: bool,
     ) -> None:
         self._source = source
@@ -66,31 +66,25 @@ class Judge:
         self._profile = profile
         self._run = run
         self._record = record
+        self._library = library
+        self._earlier = earlier
+        self._surprise = surprise
         self._require_references = require_references
 
     def floor(self, measured: Measurement, metric: str) -> None:
-        """Hold a measurement against what its system is known to do.
-
-        References come with calibration; until a system has one, its numbers are measured and not judged.
-        """
-        rates = [launch.samples_per_second for launch in measured.launches]
-        judgement = Judgement(
-            verdict=Verdict.UNREFERENCED,
-            estimate=statistics.median(rates),
-            low=min(rates),
-            high=max(rates),
-            limit=math.nan,
-            launches=len(rates),
-            detectable=None,
-            reasons=(f"no reference for {measured.member.id} on this system",),
-            wants=0,
-        )
-        unfit = _unfit([measured])
+        """Hold a measurement against what its system is known to do."""
+        what = METRICS[metric]
+        sentence = f"{metric} of {measured.member.id}"
+        launches = [*self._earlier(measured.member), *measured.launches]
+        # A floor is held on each node by itself, so launches from several hosts are no mixture here.
+        unfit = (*_mixed_stacks(launches), *_invalid([measured]))
         if unfit:
-            judgement = _not_judged([measured], None, unfit)
-        question = Question(
-            metric, "samples/s", measured.member, None, None, f"throughput of {measured.member.id}"
-        )
+            question = Question(metric, what.unit, measured.member, None, None, sentence, floor=True)
+            self._finish(question, _not_judged([measured], None, unfit), [measured])
+            return
+        judgement, known = floor_judgement(launches, what, self._library)
+        limit = known.floor.bound if known else None
+        question = Question(metric, what.unit, measured.member, None, limit, sentence, floor=True)
         self._finish(question, judgement, [measured])
 
     def ratio(self, pair: Pair, limit: Limit, *, can_be_faster: bool = False) -> None:
@@ -215,7 +209,12 @@ class Judge:
                 Verdict.UNREFERENCED,
                 (f"{oversubscribed[0]} is oversubscribed: it runs and is never judged",),
             )
-        assert judgement.verdict is not None
+        verdict = judgement.verdict
+        assert verdict is not None
+        expected = self._library.expected_failure(question.variant.id, question.metric)
+        if expected and verdict is Verdict.PASS:
+            said = (f"It was expected to fail ({expected.reason}) and passes: remove the expected failure.",)
+            judgement = dataclasses.replace(judgement, reasons=(*said, *judgement.reasons))
         self._record(
             records.VerdictRecord(
                 run=self._run,
@@ -229,53 +228,44 @@ class Judge:
                 low=_finite(judgement.low),
                 high=_finite(judgement.high),
                 limit=question.limit,
-                verdict=judgement.verdict.value,
+                verdict=verdict.value,
                 launches=judgement.launches,
                 detectable=judgement.detectable,
                 reasons=list(judgement.reasons),
                 statistical=question.limit is not None,
+                expected=expected.reason if expected else "",
             )
         )
-        if judgement.verdict is Verdict.PASS:
+        if verdict is Verdict.PASS:
+            if expected:
+                self._surprise(expected.reason)
             return
         message = describe(question, judgement)
-        unreferenced = judgement.verdict is Verdict.UNREFERENCED
-        if judgement.verdict is Verdict.FAIL or (
-            unreferenced and self._require_references and not oversubscribed
-        ):
+        if expected and verdict in (Verdict.FAIL, Verdict.INCONCLUSIVE):
+            # Until it can be told: what is known to fail, and is too noisy to be seen failing, is no news either.
+            raise ExpectedMiss(f"expected ({expected.reason}): {message}")
+        unreferenced = verdict is Verdict.UNREFERENCED
+        if verdict is Verdict.FAIL or (unreferenced and self._require_references and not oversubscribed):
             raise LimitMissed(message)
-        raise Unproven(judgement.verdict, message)
-
-
-def describe(question: Question, judgement: Judgement) -> str:
-    """Return a judgement in words: what, how much, how sure, and why."""
-    text = question.sentence
-    if math.isfinite(judgement.estimate):
-        text += f": {judgement.estimate:.4g} {question.unit}"
-        if math.isfinite(judgement.low) and math.isfinite(judgement.high):
-            text += f" ({judgement.low:.4g} to {judgement.high:.4g})"
-    if question.limit is not None:
-        text += f", limit {question.limit:.4g}"
-    text += f"; {judgement.launches} launch{'' if judgement.launches == 1 else 'es'}"
-    text += " a side" if question.against else ""
-    if judgement.detectable is not None and question.limit is not None:
-        excess = f"{100 * judgement.detectable:.2g} {'points' if question.unit == 'share' else '%'}"
-        text += f"; an excess of {excess} over the limit would have failed"
-    return "; ".join([text, *judgement.reasons])
+        raise Unproven(verdict, message)
 
 
 def _unfit(sides: Sequence[Measurement]) -> tuple[str, ...]:
     """Return why launches of the sides cannot be judged: facts about the machine or the work, never their times."""
     launches = [launch for side in sides for launch in side.launches]
-    mixed = [
-        f"the launches come from different {what}, which can't be held against each other: {', '.join(found)}"
-        for what, found in (
-            ("hosts", sorted({" and ".join(sorted(set(launch.host))) for launch in launches})),
-            ("stacks", sorted({f"torch {launch.stack.get('torch')}" for launch in launches})),
-        )
-        if len(found) > 1
-    ]
-    return (*mixed, *_invalid(sides))
+    hosts = _mixed("hosts", {" and ".join(sorted(set(launch.host))) for launch in launches})
+    return (*hosts, *_mixed_stacks(launches), *_invalid(sides))
+
+
+def _mixed_stacks(launches: Sequence[LaunchRecord]) -> tuple[str, ...]:
+    return _mixed("stacks", {f"torch {launch.stack.get('torch')}" for launch in launches})
+
+
+def _mixed(what: str, found: set[str]) -> tuple[str, ...]:
+    if len(found) < 2:
+        return ()
+    names = ", ".join(sorted(found))
+    return (f"the launches come from different {what}, which can't be held against each other: {names}",)
 
 
 def _invalid(sides: Sequence[Measurement]) -> tuple[str, ...]:

@@ -9,7 +9,9 @@ import json
 import os
 import shutil
 import time
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import filelock
 
@@ -18,6 +20,7 @@ from perf.catalogue import Member
 from perf.launch.failure import LaunchFailed
 from perf.launch.launcher import launch
 from perf.launch.lock import LockError, NodeLock
+from perf.launch.power import power_limits_watts
 from perf.launch.preflight import collect
 from perf.launch.stack import Stack, StackError, find_stack
 from perf.machine import cores_allowed, system_facts
@@ -25,10 +28,14 @@ from perf.report.lines import profile_place
 from perf.report.stored import NoRun, load
 from perf.report.summary import launch_words
 from perf.suite.bench import Bench, Source, Stored
+from perf.suite.library import library_of, today
 from perf.suite.options import Options
 from perf.suite.plan import Context
 from perf.suite.preflight import Preflight, Unfit
 from perf.suite.selection import Machine, need_of_member, why_not
+from perf.verdict.known import Library
+from perf.verdict.references import ReferenceFile
+from perf.verdict.system import system_of
 
 STACK_FILE = "stack.json"
 
@@ -44,6 +51,7 @@ class Measuring:
         self._run = run
         self._worker = worker
         self._no_stack: StackError | None = None
+        self._library: Library | None = None
 
     @property
     def stack(self) -> Stack:
@@ -74,8 +82,21 @@ class Measuring:
         options = {key: str(value) for key, value in vars(self._options).items()}
         stack_facts = {"name": stack.name, "python_path": stack.python, **stack.facts}
         self._run.write_environment(
-            {**system_facts(), "stack": stack_facts, "options": options, "run": self._run.name}
+            {
+                **system_facts(),
+                "gpu_power_limits_watts": power_limits_watts(stack.facts["gpus"]),
+                "stack": stack_facts,
+                "options": options,
+                "run": self._run.name,
+            }
         )
+
+    @property
+    def environment(self) -> dict[str, Any]:
+        """What the run's ``environment.json`` says, once the stack was probed."""
+        _ = self.stack
+        found: dict[str, Any] = json.loads((self._run.folder / records.ENVIRONMENT).read_bytes())
+        return found
 
     @functools.cached_property
     def machine(self) -> Machine:
@@ -92,6 +113,27 @@ class Measuring:
     def preflight(self) -> Preflight:
         """What each launch is checked by."""
         return Preflight(functools.partial(collect, self.stack), self._note)
+
+    def library(self, files: Sequence[ReferenceFile]) -> Library:
+        """Return what is known of the system, on the date of the run: that of the stored run where one is named."""
+        if self._library is None:
+            if self._options.records:
+                runs = [load(folder) for folder in self._options.records]
+                self._library = library_of(runs, files, self._note)
+            else:
+                self._library = Library(files, system_of(self.environment), today())
+                for line in self._library.lines:
+                    self._note(line)
+        return self._library
+
+    @functools.cached_property
+    def _confirmed(self) -> list[contract.LaunchRecord]:
+        """The launches of the run that this one confirms."""
+        return load(self._options.confirms).records if self._options.confirms else []
+
+    def earlier(self, member: Member) -> list[contract.LaunchRecord]:
+        """Return a member's launches in the run that this one confirms."""
+        return Stored(self._confirmed, str(self._options.confirms)).launches_of(member)
 
     @functools.cached_property
     def source(self) -> Source:

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from perf.machine import REPOSITORY
 from perf.profiles import PROFILES, Profile
 
 DEFAULT_PROFILE = "quick"
@@ -33,6 +34,8 @@ class Options:
     launch_timeout: float | None
     launches: int | None = None
     save_model: bool = False
+    references: Path = REPOSITORY / "perf" / "references"
+    confirms: Path | None = None
 
     @property
     def sized_profile(self) -> Profile:
@@ -80,6 +83,16 @@ def add_options(parser: pytest.Parser) -> None:
         default=[],
         help="judge the stored launches of this run again instead of measuring; may be given several times",
     )
+    add(
+        "--references",
+        metavar="DIR",
+        help="folder of reference files, one a system (default: perf/references of the checkout)",
+    )
+    add(
+        "--confirms",
+        metavar="RUN",
+        help="this run is on another node, or date, than RUN: a floor that was missed there and here fails",
+    )
     add("--require-references", action="store_true", help="a number without a reference fails")
     add("--share-node", action="store_true", help="do not wait for other timed launches on this node")
     add(
@@ -124,6 +137,12 @@ def read_options(config: pytest.Config) -> Options:
             raise pytest.UsageError(
                 f"--records {folder} holds no records.jsonl; name the folder of a run, such as results/latest"
             )
+    confirms = Path(option.confirms).resolve() if option.confirms else None
+    if confirms and not (confirms / "records.jsonl").is_file():
+        raise pytest.UsageError(f"--confirms {confirms} holds no records.jsonl; name the folder of a run")
+    references = Path(option.references).absolute() if option.references else Options.references
+    if not references.is_dir():
+        raise pytest.UsageError(f"--references {references} is no folder")
     profile = option.profile or (_profile_of(records[0]) if records else None) or DEFAULT_PROFILE
     return Options(
         profile=profile,
@@ -139,6 +158,8 @@ def read_options(config: pytest.Config) -> Options:
         launch_timeout=timeout,
         launches=option.launches,
         save_model=option.save_model,
+        references=references,
+        confirms=confirms,
     )
 
 

@@ -10,9 +10,18 @@ import pytest
 
 from perf.catalogue import Group, Member, Pair
 from perf.suite.options import Options, add_options, read_options
-from perf.suite.outcomes import INFRASTRUCTURE, LETTERS, LimitMissed, Tally, Unproven, exit_status
+from perf.suite.outcomes import (
+    INFRASTRUCTURE,
+    LETTERS,
+    ExpectedMiss,
+    LimitMissed,
+    Tally,
+    Unproven,
+    exit_status,
+)
 from perf.suite.selection import MARKS, expand_markexpr, need_of, why_not
 from perf.suite.session import Session
+from perf.tomlfile import TomlError
 from perf.verdict.outcome import Verdict
 
 PERF = "perf"
@@ -21,6 +30,8 @@ PERF = "perf"
 SESSION: pytest.StashKey[Session] = pytest.StashKey()
 TALLY: pytest.StashKey[Tally] = pytest.StashKey()
 SENTENCE: pytest.StashKey[str] = pytest.StashKey()
+UNEXPECTED: pytest.StashKey[str] = pytest.StashKey()
+"""Why a test was expected to fail that passed."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -42,6 +53,12 @@ def pytest_configure(config: pytest.Config) -> None:
         session = Session(options, Path(run) if run else None, worker=workerinput["workerid"])
     else:
         session = Session(options, None)
+        if _measures(config):
+            try:
+                # A mistake in a reference file is told before anything is measured.
+                _ = session.references
+            except TomlError as error:
+                raise pytest.UsageError(str(error)) from error
         if _measures(config) and session.run and not config.option.xmlpath:
             config.option.xmlpath = str(session.run.folder / "junit.xml")
     config.stash[SESSION] = session
@@ -155,7 +172,12 @@ def bench(request: pytest.FixtureRequest) -> Any:
 @pytest.fixture
 def limits(request: pytest.FixtureRequest) -> Any:
     """Judges measurements against limits and references, and records the verdict."""
-    return request.config.stash[SESSION].judge(request.node.name, request.node.user_properties)
+    node = request.node
+
+    def surprise(reason: str) -> None:
+        node.stash[UNEXPECTED] = reason
+
+    return request.config.stash[SESSION].judge(node.name, node.user_properties, surprise)
 
 
 @pytest.hookimpl(wrapper=True)
@@ -178,8 +200,11 @@ def pytest_runtest_makereport(
         vars(report)["verdict"] = INFRASTRUCTURE
         # The message tells all; the driver's own frames would only hide it.
         report.longrepr = str(error)
-    elif isinstance(error, LimitMissed):
+    elif isinstance(error, (LimitMissed, ExpectedMiss)):
         report.longrepr = str(error)
+    elif call.when == "call" and report.passed and UNEXPECTED in item.stash:
+        # pytest shows a passed report with this attribute as XPASS, and lists it under -rX.
+        vars(report)["wasxfail"] = item.stash[UNEXPECTED]
     if need_of(item.iter_markers()):
         vars(report)["stackproof"] = True
     return report

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from perf.suite.drawing import Drawing
     from perf.suite.judge import Judge
     from perf.suite.measuring import Measuring
+    from perf.verdict.references import ReferenceFile
 
 
 class Session:
@@ -55,7 +57,22 @@ class Session:
 
         return Measuring(self.options, self.run, self.worker)
 
-    def judge(self, test: str, user_properties: list[tuple[str, object]]) -> Judge:
+    @functools.cached_property
+    def references(self) -> list[ReferenceFile]:
+        """Every reference file of the folder that was asked for.
+
+        Raises
+        ------
+        TomlError
+            If one can't be used.
+        """
+        from perf.suite.library import read_references
+
+        return read_references(self.options.references)
+
+    def judge(
+        self, test: str, user_properties: list[tuple[str, object]], surprise: Callable[[str], None]
+    ) -> Judge:
         """Return the judge of one test; a verdict also goes to the test's properties, which JUnit shows."""
         from perf.report.junit import properties
         from perf.suite.judge import Judge
@@ -70,6 +87,9 @@ class Session:
             self.options.sized_profile,
             self.run.name,
             record,
+            library=self.measuring.library(self.references),
+            earlier=self.measuring.earlier,
+            surprise=surprise,
             require_references=self.options.require_references,
         )
 

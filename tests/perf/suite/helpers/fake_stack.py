@@ -2,7 +2,7 @@
 
 What it pretends to be comes from the environment variable FAKE_STACK, a JSON object: `gpus`, `cores`, `steps` (part of
 a member's id -> seconds a step), `fail` (part of a member's id -> message), `invalid` (likewise -> reason), `changes`
-(part of a member's id -> fields of the record). Everything else in the suite is real.
+(part of a member's id -> fields of the record), `host`. Everything else in the suite is real.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import hashlib
 import json
 import os
 import random
+import time
 import zlib
 from typing import Any
 
@@ -95,11 +96,11 @@ def launch(spec: contract.LaunchSpec, stack: Stack, **ignored: Any) -> contract.
             if hasattr(spec, field.name)
         }
         | {
-            "started_at": 0.0,
+            "started_at": time.time(),
             "launch_seconds": 3.0,
             "stack": {"torch": "0.0"},
             "data": {"kind": "generated"},
-            "host": ["fake"] * ranks,
+            "host": [SETTINGS.get("host", "fake")] * ranks,
             "device_names": ["fake"],
             "gpu_uuids": [[f"GPU-{rank}"] if spec.gpus else [] for rank in range(ranks)],
             "step_seconds": [steps] * ranks,
