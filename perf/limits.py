@@ -137,7 +137,44 @@ RESIDENT_SHARE["resnet50"] = RESIDENT_SHARE["resnet152"] = Limit(
     "images on the device is a handful of kernels beside thousands.",
 )
 
+STEP_MARGIN = Limit(
+    "step_time",
+    0.02,
+    "margin",
+    "A stack that is 2 % slower costs a site 2 % of its GPUs; less costs more launches than it is worth. Where a "
+    "variant's own launches spread by more than a third of it, its reference has a larger margin, and --margin sets "
+    "another one.",
+)
+
+START_MARGIN = Limit(
+    "start_up",
+    0.30,
+    "margin",
+    "Imports read thousands of files: 7 to 13 s of start-up of mnist_cnn beside two H100s spread by 4 to 8 % from "
+    "launch to launch, and once by 17 % (2026-11-28). Three to four times the usual spread can be asked for.",
+)
+
+MEMORY_MARGIN = Limit(
+    "peak_memory",
+    0.05,
+    "margin",
+    "Peak memory of mnist_cnn on H100s spread by up to 1.3 % from launch to launch (DDP on two ranks, 2026-11-28), and "
+    "three times that, rounded up, can be asked for.",
+)
+
+STALL_MARGIN = Limit(
+    "stall_share",
+    0.01,
+    "margin",
+    "One slow step in a hundred more: with windows of 400 steps a rise from 0 to 1 % is seen 99.5 % of the time "
+    "(docs/trust.md).",
+)
+
+COMPARED = {limit.metric: limit for limit in (STEP_MARGIN, START_MARGIN, MEMORY_MARGIN, STALL_MARGIN)}
+"""By how much the new one of two stacks may be worse."""
+
 LIMITS = (
+    *COMPARED.values(),
     LOADER_SHARE,
     RUNG,
     TUNED,

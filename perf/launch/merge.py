@@ -116,6 +116,7 @@ def merge(spec: LaunchSpec, ranks: Sequence[RankRecord], launch_seconds: float) 
         optimizer=spec.optimizer,
         schedule=spec.schedule,
         drain_seconds=[record.drain_seconds for record in clean],
+        side=spec.side,
     )
 
 

@@ -219,7 +219,7 @@ def _variant_rows(records: Sequence[LaunchRecord]) -> list[VariantRow]:
         stack = labels[stack_key(record.stack)]
         profiled = "profiled" if _profiled(record) else ""
         members.setdefault(
-            (record.group, record.variant, record.plan, record.mode, stack, profiled), []
+            (record.group, record.variant, record.plan, record.mode, stack, profiled, record.side), []
         ).append(record)
     rows = [_variant_row(launches, stack=key[4], profiled=bool(key[5])) for key, launches in members.items()]
     return sorted(rows, key=lambda row: groups[row.group])
@@ -232,7 +232,7 @@ def _variant_row(launches: Sequence[LaunchRecord], stack: str, profiled: bool) -
     peaks = [size for record in valid for rank in record.peak_memory_bytes for size in rank.values()]
     return VariantRow(
         group=first.group,
-        variant=first.variant,
+        variant=first.variant + (f"@{first.side}" if first.side else ""),
         plan=first.plan,
         mode=first.mode,
         stack=stack,

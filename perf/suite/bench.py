@@ -11,6 +11,8 @@ from typing import Any, Protocol
 from perf import contract, records
 from perf.catalogue import GROUPS, Group, Member
 from perf.suite.plan import Context, build_spec, launches_planned, order_of_round
+from perf.verdict.metrics import METRICS
+from perf.verdict.startup import start_up
 
 
 class NotStored(LookupError):
@@ -38,6 +40,17 @@ class Measurement:
     def throughputs(self) -> list[float]:
         """Throughput of each launch, in samples/s."""
         return [launch.samples_per_second for launch in self.launches]
+
+    @property
+    def peak_memories(self) -> list[float]:
+        """Largest peak of allocated memory of any device, in bytes, of each launch that counted one."""
+        return METRICS["peak_memory"].values(self.launches)
+
+    @property
+    def start_seconds(self) -> list[float]:
+        """From a launch's first process to the end of its first step, in seconds, of each launch that says so."""
+        found = (start_up(launch.startup_seconds, launch.first_step_seconds) for launch in self.launches)
+        return [seconds for seconds in found if seconds is not None]
 
     @property
     def drain_steps(self) -> float | None:
@@ -241,8 +254,9 @@ class Stored:
         self._launches: dict[tuple[str, str], list[contract.LaunchRecord]] = {}
         for record in launches:
             if record.phase_seconds is None and not record.line_profiles:
-                key = (record.group, record.variant + ("" if record.plan == "window" else f"+{record.plan}"))
-                self._launches.setdefault(key, []).append(record)
+                plan = "" if record.plan == "window" else f"+{record.plan}"
+                side = f"@{record.side}" if record.side else ""
+                self._launches.setdefault((record.group, record.variant + plan + side), []).append(record)
 
     def lacks(self, member: Member) -> str | None:
         """Return why the member can't be judged again: there is no launch of it in its group; None if there is."""

@@ -5,11 +5,12 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Callable, Sequence
+from typing import Protocol
 
 from perf import records
-from perf.catalogue import GROUPS, Member, Pair
+from perf.catalogue import GROUPS, Group, Member, Pair
 from perf.contract import LaunchRecord
-from perf.limits import Limit
+from perf.limits import COMPARED, STEP_MARGIN, Limit
 from perf.profiles import Profile
 from perf.suite.bench import Measurement, Source
 from perf.suite.floors import floor_judgement
@@ -17,12 +18,20 @@ from perf.suite.outcomes import ExpectedMiss, LimitMissed, Unproven
 from perf.suite.plan import launches_planned
 from perf.suite.question import Question, describe
 from perf.verdict.bound import gain_in_words
+from perf.verdict.comparison import compare
 from perf.verdict.fixed import judge_ratio, judge_share
 from perf.verdict.known import Library
 from perf.verdict.metrics import METRICS
 from perf.verdict.one_sample import judge_one_sample
 from perf.verdict.outcome import Judgement, Verdict
 from perf.verdict.plausible import negative_share, too_efficient
+
+
+class Comparison(Protocol):
+    """A rule for two sides measured here, such as `perf.verdict.comparison.compare`."""
+
+    def __call__(self, new: Sequence[float], base: Sequence[float], *, margin: float, cap: int) -> Judgement:
+        """Judge the new side against the old one."""
 
 
 class Judge:
@@ -42,6 +51,8 @@ class Judge:
         What the system is known to do.
     earlier
         A member's launches in the run that this one confirms; none where it confirms no other.
+    margin
+        By how much a step may be longer with the new one of two stacks; None for the reference's or the usual one.
     surprise
         Told why a judgement was expected to fail that passed.
     require_references
@@ -58,6 +69,7 @@ class Judge:
         *,
         library: Library,
         earlier: Callable[[Member], list[LaunchRecord]],
+        margin: float | None,
         surprise: Callable[[str], None],
         require_references: bool,
     ) -> None:
@@ -68,6 +80,7 @@ class Judge:
         self._record = record
         self._library = library
         self._earlier = earlier
+        self._margin = margin
         self._surprise = surprise
         self._require_references = require_references
 
@@ -143,6 +156,52 @@ class Judge:
 
         self._decide(question, (pair.new, pair.base), judge, lambda sides: ())
 
+    def compare(
+        self,
+        group: Group,
+        metric: str,
+        values: Callable[[Measurement], list[float]],
+        *,
+        rule: Comparison = compare,
+    ) -> None:
+        """Require that the new stack is not worse than the old one by a metric's margin.
+
+        Parameters
+        ----------
+        group
+            A comparison: one variant on two stacks.
+        values
+            Takes a side; returns one number a launch, of which more is worse.
+        rule
+            How two sides are judged: ratios, or differences of shares.
+        """
+        old, new = group.members
+        margin = self._margin_of(metric, new.variant.id)
+        share = rule is not compare
+        question = Question(
+            metric,
+            "share" if share else "ratio",
+            new,
+            old,
+            margin if share else 1.0 + margin,
+            f"{metric} of {new.variant.id}, new stack {'-' if share else '÷'} old",
+        )
+
+        def judge(sides: Sequence[Measurement], cap: int) -> Judgement:
+            found = [values(side) for side in sides]
+            if any(len(of) != len(side.launches) for of, side in zip(found, sides, strict=True)):
+                return _not_judged(sides, None, (f"the launches do not all hold a number for {metric}",))
+            return rule(found[0], found[1], margin=margin, cap=cap)
+
+        self._decide(question, (new, old), judge, lambda sides: ())
+
+    def _margin_of(self, metric: str, variant: str) -> float:
+        """Return by how much the new stack may be worse: what was asked for, the reference's, or the metric's own."""
+        if metric == STEP_MARGIN.metric:
+            known = self._library.margin(variant, "throughput")[1]
+            return self._margin or known or STEP_MARGIN.value
+        return COMPARED[metric].value
+
     def tell(
         self, metric: str, unit: str, measured: Measurement, estimate: float, sentences: Sequence[str]
     ) -> None:
@@ -211,7 +270,7 @@ class Judge:
             )
         verdict = judgement.verdict
         assert verdict is not None
-        expected = self._library.expected_failure(question.variant.id, question.metric)
+        expected = self._library.expected_failure(question.variant.id.partition("@")[0], question.metric)
         if expected and verdict is Verdict.PASS:
             said = (f"It was expected to fail ({expected.reason}) and passes: remove the expected failure.",)
             judgement = dataclasses.replace(judgement, reasons=(*said, *judgement.reasons))
@@ -258,7 +317,12 @@ def _unfit(sides: Sequence[Measurement]) -> tuple[str, ...]:
 
 
 def _mixed_stacks(launches: Sequence[LaunchRecord]) -> tuple[str, ...]:
-    return _mixed("stacks", {f"torch {launch.stack.get('torch')}" for launch in launches})
+    """Say whether one side of a comparison, or all launches where there is one, come from several stacks."""
+    found: tuple[str, ...] = ()
+    for side in sorted({launch.side for launch in launches}):
+        mine = [launch for launch in launches if launch.side == side]
+        found += _mixed("stacks", {f"torch {launch.stack.get('torch')}" for launch in mine})
+    return found
 
 
 def _mixed(what: str, found: set[str]) -> tuple[str, ...]:

@@ -38,6 +38,7 @@ from perf.verdict.references import ReferenceFile
 from perf.verdict.system import system_of
 
 STACK_FILE = "stack.json"
+OLD_STACK_FILE = "stack-old.json"
 
 INFRASTRUCTURE_ERRORS = (LaunchFailed, LockError, NoRun, StackError, Unfit, contract.ContractError, OSError)
 """Errors that say that nothing was measured, rather than that a number is bad."""
@@ -66,30 +67,45 @@ class Measuring:
 
     @functools.cached_property
     def _stack(self) -> Stack:
-        """The stack under test, probed once a run: xdist's workers share the answer."""
-        cache = self._run.folder / STACK_FILE
+        stack = self._probed(self._options.stack, STACK_FILE)
+        with filelock.FileLock(self._run.folder / f"{records.ENVIRONMENT}.lock", fallback_to_soft=False):
+            if not (self._run.folder / records.ENVIRONMENT).exists():
+                self._write_environment(stack)
+        return stack
+
+    @functools.cached_property
+    def old_stack(self) -> Stack:
+        """The stack that the one under test is compared with."""
+        return self._probed(self._options.against, OLD_STACK_FILE)
+
+    def _probed(self, option: str | None, file: str) -> Stack:
+        """Return a stack, probed once a run: xdist's workers share the answer."""
+        cache = self._run.folder / file
         with filelock.FileLock(f"{cache}.lock", fallback_to_soft=False):
             if cache.is_file():
                 found = json.loads(cache.read_text(encoding="utf-8"))
                 return Stack(found["name"], found["python"], found["facts"])
-            stack = find_stack(self._options.stack, os.environ.get("PATH", ""), os.environ)
+            stack = find_stack(option, os.environ.get("PATH", ""), os.environ)
             facts = {"name": stack.name, "python": stack.python, "facts": stack.facts}
             contract.write_whole(str(cache), json.dumps(facts))
-            self._write_environment(stack)
         return stack
 
     def _write_environment(self, stack: Stack) -> None:
         options = {key: str(value) for key, value in vars(self._options).items()}
-        stack_facts = {"name": stack.name, "python_path": stack.python, **stack.facts}
         self._run.write_environment(
             {
                 **system_facts(),
                 "gpu_power_limits_watts": power_limits_watts(stack.facts["gpus"]),
-                "stack": stack_facts,
+                "stack": self._facts(stack),
+                **({"against": self._facts(self.old_stack)} if self._options.against else {}),
                 "options": options,
                 "run": self._run.name,
             }
         )
+
+    @staticmethod
+    def _facts(stack: Stack) -> dict[str, Any]:
+        return {"name": stack.name, "python_path": stack.python, **stack.facts}
 
     @property
     def environment(self) -> dict[str, Any]:
@@ -209,7 +225,7 @@ class Measuring:
         # The lock may be taken twice by its holder; a neighbour's launch would otherwise make this node look unfit.
         with lock if lock is not None else contextlib.nullcontext():
             self.preflight(spec)
-            record = launch(spec, self.stack, lock=lock)
+            record = launch(spec, self.old_stack if spec.side == "old" else self.stack, lock=lock)
         return self._keep_profiles(spec, record)
 
     def _keep_profiles(

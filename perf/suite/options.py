@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from perf.catalogue import COMPARING
 from perf.machine import REPOSITORY
 from perf.profiles import PROFILES, Profile
 
@@ -36,6 +37,8 @@ class Options:
     save_model: bool = False
     references: Path = REPOSITORY / "perf" / "references"
     confirms: Path | None = None
+    against: str | None = None
+    margin: float | None = None
 
     @property
     def sized_profile(self) -> Profile:
@@ -93,6 +96,16 @@ def add_options(parser: pytest.Parser) -> None:
         metavar="RUN",
         help="this run is on another node, or date, than RUN: a floor that was missed there and here fails",
     )
+    add(
+        "--against",
+        metavar="PYTHON",
+        help="compare two stacks: Python of the old one; --stack is the new one",
+    )
+    add(
+        "--margin",
+        metavar="2%",
+        help="slowdown that a comparison must not pass (default: the reference's margin, else 2%%)",
+    )
     add("--require-references", action="store_true", help="a number without a reference fails")
     add("--share-node", action="store_true", help="do not wait for other timed launches on this node")
     add(
@@ -143,7 +156,18 @@ def read_options(config: pytest.Config) -> Options:
     references = Path(option.references).absolute() if option.references else Options.references
     if not references.is_dir():
         raise pytest.UsageError(f"--references {references} is no folder")
-    profile = option.profile or (_profile_of(records[0]) if records else None) or DEFAULT_PROFILE
+    if option.profile in COMPARING and not (option.against or records):
+        raise pytest.UsageError(
+            f"--profile {option.profile} compares two stacks: name the old one with --against"
+        )
+    if option.against and option.profile not in (None, *COMPARING):
+        raise pytest.UsageError(f"--against belongs to the profiles {' and '.join(COMPARING)}")
+    profile = (
+        option.profile
+        or (COMPARING[0] if option.against else None)
+        or (_profile_of(records[0]) if records else None)
+        or DEFAULT_PROFILE
+    )
     return Options(
         profile=profile,
         stack=option.stack,
@@ -160,7 +184,22 @@ def read_options(config: pytest.Config) -> Options:
         save_model=option.save_model,
         references=references,
         confirms=confirms,
+        against=option.against,
+        margin=_margin(option.margin),
     )
+
+
+def _margin(text: str | None) -> float | None:
+    """Read ``2%``."""
+    if text is None:
+        return None
+    try:
+        margin = float(text.removesuffix("%")) / 100.0
+    except ValueError:
+        margin = 0.0
+    if not 0.0 < margin < 1.0:
+        raise pytest.UsageError(f"--margin {text} is no percentage such as 2%")
+    return margin
 
 
 def _profile_of(run: Path) -> str | None:

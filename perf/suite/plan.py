@@ -128,6 +128,7 @@ def build_spec(
         pin_memory=variant.pin_memory,
         # An audit trains nothing.
         save_model=context.save_model and member.plan != "audit",
+        side=member.side,
     )
 
 

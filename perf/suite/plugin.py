@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from perf.catalogue import Group, Member, Pair
+from perf.catalogue import COMPARING, Group, Member, Pair
 from perf.suite.options import Options, add_options, read_options
 from perf.suite.outcomes import (
     INFRASTRUCTURE,
@@ -26,6 +26,9 @@ from perf.verdict.outcome import Verdict
 
 PERF = "perf"
 """Folder of the perf tests, below pytest's root."""
+
+COMPARISONS = "test_compare.py"
+"""The file in it that compares two stacks."""
 
 SESSION: pytest.StashKey[Session] = pytest.StashKey()
 TALLY: pytest.StashKey[Tally] = pytest.StashKey()
@@ -108,6 +111,14 @@ def pytest_plugin_registered(manager: pytest.PytestPluginManager) -> None:
 def pytest_report_header(config: pytest.Config) -> list[str]:
     """Say which run this is."""
     return config.stash[SESSION].header()
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Keep comparisons and the rest apart: they are hundreds of tests that one run never mixes."""
+    if collection_path.parent != config.rootpath / PERF or not collection_path.name.startswith("test_"):
+        return None
+    comparing = config.stash[SESSION].options.profile in COMPARING
+    return True if comparing != (collection_path.name == COMPARISONS) else None
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

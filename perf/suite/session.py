@@ -89,6 +89,7 @@ class Session:
             record,
             library=self.measuring.library(self.references),
             earlier=self.measuring.earlier,
+            margin=self.options.margin,
             surprise=surprise,
             require_references=self.options.require_references,
         )

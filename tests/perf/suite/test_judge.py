@@ -69,6 +69,7 @@ def judge(verdicts):
             verdicts.append,
             library=Library(files, HERE, "2026-11-28"),
             earlier=lambda member: list(earlier),
+            margin=None,
             surprise=surprise,
             require_references=require_references,
         )

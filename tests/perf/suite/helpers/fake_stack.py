@@ -36,7 +36,8 @@ def _for(member: str, table: str, default: Any) -> Any:
 
 def member_of(spec: contract.LaunchSpec) -> str:
     """Return the id of the member that a spec launches."""
-    return spec.variant + ("" if spec.plan == "window" else f"+{spec.plan}")
+    plan = "" if spec.plan == "window" else f"+{spec.plan}"
+    return spec.variant + plan + (f"@{spec.side}" if spec.side else "")
 
 
 def epochs_of(spec: contract.LaunchSpec, rank: int, seconds: float) -> list[contract.EpochRecord]:
@@ -144,7 +145,7 @@ def launch(spec: contract.LaunchSpec, stack: Stack, **ignored: Any) -> contract.
                 for rank in range(ranks)
             ],
             "threads": [{"torch": spec.threads}] * ranks,
-            "startup_seconds": [{}] * ranks,
+            "startup_seconds": [{"imports": 2.0, "process_group": 0.0, "until_warm_up": 0.5}] * ranks,
             "telemetry": {},
             "valid": invalid is None,
             "reasons": [] if invalid is None else [invalid],
