@@ -33,7 +33,8 @@ class Session:
     def __init__(self, options: Options, folder: Path | None, worker: str = "") -> None:
         self.options = options
         self.worker = worker
-        self._run = records.Run(folder) if folder else None
+        part_of = options.job_folder.parent.parent.name if options.job_folder else ""
+        self._run = records.Run(folder, part_of) if folder else None
         self._drawing: Drawing | None = None
 
     @property
@@ -45,7 +46,13 @@ class Session:
     def run(self) -> records.Run:
         """The run's folder, made if need be."""
         if self._run is None:
-            self._run = records.Run.create(self.options.results)
+            job = self.options.job_folder
+            # results/<run>/jobs/<job>: the job's records are the run's, to which they will be added.
+            self._run = (
+                records.Run(job, part_of=job.parent.parent.name)
+                if job
+                else records.Run.create(self.options.results)
+            )
         return self._run
 
     @functools.cached_property

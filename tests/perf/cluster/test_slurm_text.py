@@ -70,17 +70,18 @@ def test_squeue_gives_jobs_with_reason_place_and_start():
     assert "DependencyNeverSatisfied" == found["14"].reason
 
 
-SACCT = """\
-41|COMPLETED|0:0|95|00:02:31|4||  |4000M|billing=4,cpu=4,gres/gpu=4,mem=8000M,node=2|n[1-2]|2026-11-28T06:00:00|2026-11-28T06:00:30
+SUBMITTED = "2026-11-28T06:00:00"
+SACCT = f"""\
+41|COMPLETED|0:0|95|00:02:31|4|||4000M|billing=4,cpu=4,gres/gpu=4,mem=8000M,node=2|n[1-2]|{SUBMITTED}|2026-11-28T06:00:30
 41.batch|COMPLETED|0:0|95|00:01.500|2|1|2100K||cpu=2,mem=4000M,node=1|n1|2026-11-28T06:00:30|2026-11-28T06:00:30
 41.extern|COMPLETED|0:0|95|00:00:00|4|2|0||cpu=4|n[1-2]|2026-11-28T06:00:30|2026-11-28T06:00:30
 41.0|COMPLETED|0:0|60|00:02:29|4|2|1024M||cpu=4|n[1-2]|2026-11-28T06:00:40|2026-11-28T06:00:40
-42|CANCELLED by 54321|0:0|0|00:00:00|4|||4000M||None assigned|2026-11-28T06:00:00|Unknown
-43|FAILED|0:0|5|00:00:00|4|||4000M|cpu=4,mem=8000M|n1|2026-11-28T06:00:00|2026-11-28T06:00:01
-44|REQUEUED|0:0|5|00:00:00|4|||4000M|cpu=4,mem=8000M|n1|2026-11-28T06:00:00|2026-11-28T06:00:01
+42|CANCELLED by 54321|0:0|0|00:00:00|4|||4000M||None assigned|{SUBMITTED}|Unknown
+43|FAILED|0:0|5|00:00:00|4|||4000M|cpu=4,mem=8000M|n1|{SUBMITTED}|2026-11-28T06:00:01
+44|REQUEUED|0:0|5|00:00:00|4|||4000M|cpu=4,mem=8000M|n1|{SUBMITTED}|2026-11-28T06:00:01
 44|RUNNING|0:0|5|00:00:00|4|||4000M|cpu=4,mem=8000M|n2|2026-11-28T06:00:05|2026-11-28T06:00:09
 sacct: note of a site's wrapper
-""".replace("||  |", "|||")
+"""
 
 
 def test_sacct_gives_state_and_what_was_used():
