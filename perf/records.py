@@ -21,6 +21,7 @@ from perf import contract
 RECORDS = "records.jsonl"
 VERDICTS = "verdicts.jsonl"
 EVENTS = "events.jsonl"
+OUTCOMES = "outcomes.jsonl"
 ENVIRONMENT = "environment.json"
 LATEST = "latest"
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import subprocess
 from collections.abc import Mapping, Sequence
 
@@ -58,14 +59,13 @@ class Local:
                 found[job] = Seen(Phase.RUNNING, "RUNNING", nodes="this node", started=process.create_time())
         return found
 
-    def account(self, jobs: Sequence[str], since: float) -> dict[str, tuple[Seen, Usage]]:
+    def account(self, jobs: Sequence[str], since: float) -> dict[str, tuple[Seen, Usage]] | None:
         """Return nothing: nobody keeps accounts here."""
-        return {}
+        return None
 
-    def describe(self, job: str) -> Seen | None:
-        """Return how a job of this process ended; of another one's only its end marker tells."""
-        child = self._children.get(job)
-        return _ended(child.returncode) if child is not None and child.poll() is not None else None
+    def describe(self, jobs: Sequence[str]) -> dict[str, Seen]:
+        """Return nothing beyond `query`."""
+        return {}
 
     def cancel(self, jobs: Sequence[str]) -> None:
         """End jobs: SIGTERM to the script and its pytest, SIGKILL later."""
@@ -76,6 +76,10 @@ class Local:
         for process in found:
             if not is_gone(process):
                 _signal_session(process.pid, signal.SIGKILL)
+
+    def hosts(self) -> list[str]:
+        """Return this node."""
+        return [socket.gethostname()]
 
 
 def _ended(code: int) -> Seen:

@@ -72,17 +72,17 @@ class Lsf:
         """Return the jobs that LSF still holds, for an hour (CLEAN_PERIOD) also those that have ended."""
         return {job: seen for job, (seen, _) in self._all(jobs).items()}
 
-    def account(self, jobs: Sequence[str], since: float) -> dict[str, tuple[Seen, Usage]]:
+    def account(self, jobs: Sequence[str], since: float) -> dict[str, tuple[Seen, Usage]] | None:
         """Return what bjobs says of ended jobs: LSF's own accounting (bacct) has no form for programs."""
         try:
             found = self._all(jobs)
         except SchedulerError:
-            return {}
+            return None
         return {job: both for job, both in found.items() if both[0].phase.ended}
 
-    def describe(self, job: str) -> Seen | None:
+    def describe(self, jobs: Sequence[str]) -> dict[str, Seen]:
         """Return nothing beyond `account`."""
-        return None
+        return {}
 
     def cancel(self, jobs: Sequence[str]) -> None:
         """Cancel jobs."""
@@ -97,3 +97,9 @@ class Lsf:
             raise done.error("the queue can't be read")
         found = parse_bjobs(done.output)
         return {job: found[job] for job in jobs if job in found}
+
+    def hosts(self) -> list[str]:
+        """Return nothing: which hosts a queue reaches has no form for programs in LSF."""
+        raise SchedulerError(
+            "LSF does not list a queue's hosts for programs; name them: --each-node=HOST,HOST"
+        )

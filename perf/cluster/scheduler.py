@@ -109,11 +109,14 @@ class Scheduler(Protocol):
     def query(self, jobs: Sequence[str]) -> dict[str, Seen]:
         """Return the jobs that the scheduler still has, all with one query; one that is gone is left out."""
 
-    def account(self, jobs: Sequence[str], since: float) -> dict[str, tuple[Seen, Usage]]:
-        """Return what the accounting has of jobs submitted after `since` (Unix time); none where there is none."""
+    def account(self, jobs: Sequence[str], since: float) -> dict[str, tuple[Seen, Usage]] | None:
+        """Return what the accounting has so far of jobs submitted after `since` (Unix time); None if there is none."""
 
-    def describe(self, job: str) -> Seen | None:
-        """Return what the scheduler remembers of an ended job; None if it has forgotten it."""
+    def describe(self, jobs: Sequence[str]) -> dict[str, Seen]:
+        """Return what the scheduler still remembers of ended jobs, beyond what `query` answers."""
 
     def cancel(self, jobs: Sequence[str]) -> None:
         """Cancel jobs, all with one command; those that have ended don't matter."""
+
+    def hosts(self) -> list[str]:
+        """Return the names of the nodes that jobs of the site may run on."""

@@ -11,7 +11,14 @@ from perf.cluster import commands
 from perf.cluster.environment import job_environment
 from perf.cluster.scheduler import Request, SchedulerError, Seen, Usage
 from perf.cluster.sites import Site
-from perf.cluster.slurm_text import SACCT_FIELDS, SQUEUE_FORMAT, parse_sacct, parse_scontrol, parse_squeue
+from perf.cluster.slurm_text import (
+    SACCT_FIELDS,
+    SQUEUE_FORMAT,
+    parse_sacct,
+    parse_scontrol,
+    parse_sinfo,
+    parse_squeue,
+)
 from perf.cluster.templates import fill
 
 WARNING_SECONDS = 90
@@ -112,8 +119,8 @@ class Slurm:
         found = parse_squeue(done.output)
         return {job: found[job] for job in jobs if job in found}
 
-    def account(self, jobs: Sequence[str], since: float) -> dict[str, tuple[Seen, Usage]]:
-        """Return what slurmdbd has; nothing where accounting is off or does not answer."""
+    def account(self, jobs: Sequence[str], since: float) -> dict[str, tuple[Seen, Usage]] | None:
+        """Return what slurmdbd has so far; None where accounting is off or does not answer."""
         # From the day before: without a start, sacct looks from midnight on and loses a job that was sent before it.
         start = datetime.datetime.fromtimestamp(since - 86400).astimezone()
         words = [
@@ -127,19 +134,32 @@ class Slurm:
         try:
             done = commands.run(words, environ=self._environ)
         except SchedulerError:
-            return {}
-        return parse_sacct(done.output) if done.status == 0 else {}
-
-    def describe(self, job: str) -> Seen | None:
-        """Return what slurmctld remembers, some minutes long (MinJobAge)."""
-        try:
-            done = commands.run(["scontrol", "--oneliner", "show", "job", job], environ=self._environ)
-        except SchedulerError:
             return None
-        return parse_scontrol(done.output) if done.status == 0 else None
+        return parse_sacct(done.output) if done.status == 0 else None
+
+    def describe(self, jobs: Sequence[str]) -> dict[str, Seen]:
+        """Return what slurmctld remembers, some minutes long (MinJobAge)."""
+        # Several can't be named; without a name it tells of all.
+        words = ["scontrol", "--oneliner", "show", "job", *(jobs if len(jobs) == 1 else [])]
+        try:
+            done = commands.run(words, environ=self._environ)
+        except SchedulerError:
+            return {}
+        return {job: seen for job, seen in parse_scontrol(done.output).items() if job in jobs}
 
     def cancel(self, jobs: Sequence[str]) -> None:
         """Cancel jobs."""
         done = commands.run(["scancel", "--quiet", *jobs], environ=self._environ)
         if done.status != 0 and GONE not in done.errors:
             raise done.error(f"jobs {', '.join(jobs)} could not be cancelled")
+
+    def hosts(self) -> list[str]:
+        """Return the nodes of the site's partition that are not down or drained."""
+        partition = self._site.scheduler.partition
+        words = ["sinfo", "--noheader", "--Node", "--responding", "--format=%N|%t"]
+        done = commands.run(
+            [*words, *([f"--partition={partition}"] if partition else [])], environ=self._environ
+        )
+        if done.status != 0:
+            raise done.error("the nodes can't be listed")
+        return parse_sinfo(done.output)

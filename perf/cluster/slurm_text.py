@@ -44,6 +44,20 @@ SACCT_FORMAT = (
 )
 SACCT_FIELDS = SACCT_FORMAT.split()
 
+UP = (
+    "idle",
+    "mix",
+    "mixed",
+    "alloc",
+    "allocated",
+    "comp",
+    "completing",
+    "resv",
+    "reserved",
+    "plnd",
+    "planned",
+)
+
 UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40, "P": 2**50}
 
 
@@ -141,22 +155,36 @@ def _usage(job: dict[str, str], steps: list[dict[str, str]]) -> Usage:
     )
 
 
-def parse_scontrol(text: str) -> Seen | None:
-    """Read ``scontrol --oneliner show job ID``; None where it is no description of a job."""
-    fields = dict(re.findall(r"(?:^|\s)([A-Za-z]+)=(\S*)", text))
-    if "JobState" not in fields:
-        return None
-    status, signal = parse_exit(fields.get("ExitCode", ""))
-    reason = fields.get("Reason", "")
-    return Seen(
-        phase_of(fields["JobState"]),
-        fields["JobState"],
-        reason="" if reason == "None" else reason,
-        nodes=_nodes(fields.get("NodeList", "")),
-        started=parse_time(fields.get("StartTime", "")),
-        status=status,
-        signal=signal,
-    )
+def parse_scontrol(text: str) -> dict[str, Seen]:
+    """Read ``scontrol --oneliner show job``: a line a job; others are passed over."""
+    found = {}
+    for line in text.splitlines():
+        fields = dict(re.findall(r"(?:^|\s)([A-Za-z]+)=(\S*)", line))
+        if not fields.get("JobId", "").isdigit() or "JobState" not in fields:
+            continue
+        status, signal = parse_exit(fields.get("ExitCode", ""))
+        reason = fields.get("Reason", "")
+        found[fields["JobId"]] = Seen(
+            phase_of(fields["JobState"]),
+            fields["JobState"],
+            reason="" if reason == "None" else reason,
+            nodes=_nodes(fields.get("NodeList", "")),
+            started=parse_time(fields.get("StartTime", "")),
+            status=status,
+            signal=signal,
+        )
+    return found
+
+
+def parse_sinfo(text: str) -> list[str]:
+    """Read lines ``node|state``: the nodes that can take a job, each once (a node is in several partitions)."""
+    found: dict[str, None] = {}
+    for line in text.splitlines():
+        node, bar, state = line.strip().partition("|")
+        # "idle*" does not answer, "idle~" is powered down and comes when it is asked for.
+        if bar and node and not state.endswith("*") and state.rstrip("~#%@$") in UP:
+            found[node] = None
+    return list(found)
 
 
 def parse_exit(text: str) -> tuple[int | None, int | None]:

@@ -116,12 +116,12 @@ def test_scontrol_gives_state_and_exit():
         "Requeue=0 Restarts=0 BatchFlag=1 ExitCode=75:0 StartTime=2026-11-28T06:41:36 NodeList=n1 NumNodes=1"
     )
 
-    seen = parse_scontrol(text)
+    seen = parse_scontrol(text + "\nslurmctld is busy\n")["7"]
 
     assert (Phase.FAILED, "NonZeroExitCode", "n1", 75, 0) == (
         seen.phase, seen.reason, seen.nodes, seen.status, seen.signal,
     )  # fmt: skip
-    assert None is parse_scontrol("slurm_load_jobs error: Invalid job id specified")
+    assert {} == parse_scontrol("slurm_load_jobs error: Invalid job id specified")
 
 
 @pytest.mark.parametrize(

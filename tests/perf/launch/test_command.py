@@ -98,14 +98,18 @@ class TwoNodes:
 
 
 def test_a_launch_on_two_nodes_is_a_step_with_one_torchrun_a_node(make_spec):
-    """Step, container options, the stack's shell, wrapper and Python come in this order; the nodes meet at the first."""
-    stack = Stack("s", "python3", setup=("module load x",), wrapper=("apptainer", "exec"), step_options=("--image=a b",))
+    """Step, container options, the stack's shell, wrapper and Python come in this order; the nodes meet at node 0."""
+    stack = Stack(
+        "s", "python3", setup=("module load x",), wrapper=("apptainer", "exec"), step_options=("--image=a b",)
+    )
     spec = make_spec(strategy="ddp", nodes=2, ranks_per_node=2, backend="gloo")
 
     words = worker_command(spec, stack, "/o/spec.json", place=TwoNodes())
 
     assert ["srun", "--nodes=2", "--image=a b", "bash"] == words[:4]
-    assert ["apptainer", "exec", "python3", "-m", "torch.distributed.run"] == words[words.index("apptainer") :][:5]
+    assert ["apptainer", "exec", "python3", "-m", "torch.distributed.run"] == words[
+        words.index("apptainer") :
+    ][:5]
     assert {"--nnodes=2", "--master-addr=n1", "--master-port=23456", "--nproc-per-node=2"} <= set(words)
     assert "--node-rank=@STACKPROOF_NODE@" in words
     assert "--standalone" not in words

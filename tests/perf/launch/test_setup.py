@@ -33,7 +33,7 @@ def test_no_setup_needs_no_shell():
 
 def test_setup_lines_run_in_order_and_reach_the_worker():
     """Later lines see what earlier ones set, functions and several commands in one line too."""
-    done = run(["f() { X=\"$1 b\"; }", "f a\nexport X", "cd /tmp && true"], "a b", "$(x)")
+    done = run(['f() { X="$1 b"; }', "f a\nexport X", "cd /tmp && true"], "a b", "$(x)")
 
     assert "a b ['a b', '$(x)']" == done.stdout.strip()
 
@@ -64,7 +64,12 @@ def test_a_tasks_node_stands_in_its_words():
 
 
 @settings(max_examples=15)
-@given(st.lists(st.text(st.characters(blacklist_characters="\0", blacklist_categories=("Cs",)), max_size=15), max_size=4))
+@given(
+    st.lists(
+        st.text(st.characters(blacklist_characters="\0", blacklist_categories=("Cs",)), max_size=15),
+        max_size=4,
+    )
+)
 def test_any_words_pass_through_the_shell_as_they_are(words):
     """Quotes, dollars, line feeds and leading dashes of the worker's words are nothing to the shell."""
     done = subprocess.run(
