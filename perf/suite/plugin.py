@@ -233,6 +233,8 @@ def pytest_runtest_logreport(report: pytest.TestReport) -> None:
     """Count the reports of perf tests; the tally lives where the exit status is set."""
     if _CONFIG and (getattr(report, "stackproof", False) or hasattr(report, "verdict")):
         _CONFIG[-1].stash[TALLY].add(report)
+    if _CONFIG:
+        _CONFIG[-1].stash[SESSION].note_outcome(report)
 
 
 _CONFIG: list[pytest.Config] = []
