@@ -97,6 +97,17 @@ def gpu_perf(session: nox.Session) -> None:
 
 
 @nox.session(default=False, venv_backend="none", requires=["driver"])
+def calibrate(session: nox.Session) -> None:
+    """Write what this system is known to do: A/A launches, their spread, references. `-- --help` says more.
+
+    `-- RUN` takes the launches of a stored run; `-- -- --stack=PYTHON` hands what follows the second dashes to pytest.
+    """
+    python = python_of(session, "driver")
+    hints = {3: "nothing was written; `-- --yes` writes what was shown"}
+    finish(session, python, "-E", "-s", "-m", "perf.calibration", *session.posargs, hints=hints)
+
+
+@nox.session(default=False, venv_backend="none", requires=["driver"])
 def data(session: nox.Session) -> None:
     """Stage real data, on a machine with network. `-- --help` says what and where."""
     finish(session, python_of(session, "driver"), "-E", "-s", "-m", "perf.data", *session.posargs)

@@ -16,18 +16,26 @@ from perf.groups import Declaration, declared
 from perf.variants import Variant
 from perf.workloads import SUBJECTS
 
+SIDES = ("old", "new")
+"""The two stacks of a comparison."""
+
+COMPARING = ("compare", "compare-full")
+"""Profiles in which two stacks are compared: in what a stack is accepted by, and in all that there is."""
+
 
 @dataclass(frozen=True)
 class Member:
     """A variant in a group, and what its launches are for (`perf.contract.LaunchSpec.plan`).
 
-    `smoke` says whether profile ``smoke`` has time for it.
+    `smoke` says whether profile ``smoke`` has time for it, `side` on which of two stacks it runs: ``old`` or ``new``;
+    empty where there is one.
     """
 
     group: str
     variant: Variant
     plan: str = "window"
     smoke: bool = True
+    side: str = ""
 
     def runs_in(self, profile: str) -> bool:
         """Whether a profile runs it."""
@@ -35,8 +43,9 @@ class Member:
 
     @property
     def id(self) -> str:
-        """The variant's id, with the plan where that is not ``window``."""
-        return self.variant.id + ("" if self.plan == "window" else f"+{self.plan}")
+        """The variant's id, with the plan where that is not ``window``, and the side where there are two."""
+        plan = "" if self.plan == "window" else f"+{self.plan}"
+        return self.variant.id + plan + (f"@{self.side}" if self.side else "")
 
 
 @dataclass(frozen=True)
@@ -105,6 +114,14 @@ GROUPS: dict[str, Group] = {
 }
 
 
+def _comparison(member: Member) -> Group:
+    """Return the group that launches a variant on two stacks in turn."""
+    name = f"compare@{member.id}"
+    profiles = COMPARING if "quick" in GROUPS[member.group].profiles else COMPARING[1:]
+    sides = tuple(Member(name, member.variant, side=side) for side in SIDES)
+    return Group(name, "compare", sides, profiles=profiles)
+
+
 def home(member_id: str) -> Member:
     """Return the member of that id in its home group."""
     for group in GROUPS.values():
@@ -129,6 +146,7 @@ def members(
             v = m.variant
             if (
                 m.plan in plan
+                and not m.side
                 and (workload is None or v.workload == workload)
                 and (strategy is None or v.strategy in strategy)
                 and (mode is None or v.mode in mode)
@@ -136,6 +154,11 @@ def members(
             ):
                 found.setdefault(m.id, m)
     return list(found.values())
+
+
+GROUPS |= {
+    group.name: group for group in (_comparison(member) for member in members(mode=("full", "synthetic")))
+}
 
 
 def groups(question: str) -> list[Group]:
@@ -198,9 +221,12 @@ def group_of_node_id(node_id: str) -> str | None:
     if start < 0 or not node_id.endswith("]"):
         return None
     inner = node_id[start + 1 : -1]
-    for name in GROUPS:
-        if inner == name or inner.startswith(f"{name}-"):
-            return name
+    if inner in GROUPS:
+        return inner
+    # The longest: with -synthetic a comparison's name begins with another one's.
+    begun = max((name for name in GROUPS if inner.startswith(f"{name}-")), key=len, default=None)
+    if begun is not None:
+        return begun
     try:
         return home(inner).group
     except LookupError:

@@ -59,7 +59,7 @@ class LaunchSpec:
     `optimizations` are switched on one by one, in the order of `OPTIMIZATIONS`; `optimizer` and `schedule` are names of
     the workload's, "" its own. `persistent`, `prefetch` (batches a worker keeps ready; null: torch's default) and
     `pin_memory` (null: on a GPU) belong to loaders with workers. `save_model` writes the trained parameters beside
-    the record, as the tutorials do.
+    the record, as the tutorials do. `side` is ``old`` or ``new`` where two stacks are compared.
     """
 
     run: str
@@ -107,6 +107,7 @@ class LaunchSpec:
     prefetch: Optional[int] = None
     pin_memory: Optional[bool] = None
     save_model: bool = False
+    side: str = ""
     schema: int = SCHEMA
 
     @property
@@ -288,6 +289,7 @@ class LaunchRecord:
     schedule: str = ""
     drain_seconds: list[Optional[float]] = field(default_factory=list)
     rates: dict[str, Rate] = field(default_factory=dict)
+    side: str = ""
     schema: int = SCHEMA
 
 

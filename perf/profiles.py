@@ -1,4 +1,4 @@
-"""How much of the catalogue runs, how often and how long: ``smoke``, ``quick`` and ``full``.
+"""How much of the catalogue runs, how often and how long: ``smoke``, ``quick``, ``full``; ``compare`` for two stacks.
 
 Also the sizes of a launch for each plan. Steps and seconds come from what a launch costs: on a GPU a start takes
 10 to 20 s, so a window shorter than 2 s would leave nearly all of the time unmeasured; on two slow cores a step of
@@ -77,6 +77,9 @@ _GPU_SIZES = {
     ("cuda", "rates"): Sizes(warmup_steps=0, timed_steps=0, min_seconds=1.0),
 }
 
+# Stalls are judged in a comparison, and a share of slow steps needs 400 of them.
+_COMPARED_SIZES = {**_GPU_SIZES, ("cuda", "window"): Sizes(warmup_steps=32, timed_steps=400, min_seconds=2.0)}
+
 _CPU_SIZES = {
     ("cpu", "window"): Sizes(warmup_steps=20, timed_steps=60),
     # A whole epoch of mnist_cnn takes 42 to 75 s on two cores: epochs of 64 steps tell the same there.
@@ -123,6 +126,24 @@ PROFILES = {
         judge_all=True,
         time_limit_seconds=600.0,
         sizes={**_GPU_SIZES, **_CPU_SIZES},
+    ),
+    "compare": Profile(
+        name="compare",
+        launches=5,
+        cap=16,
+        one_thread=False,
+        judge_all=True,
+        time_limit_seconds=600.0,
+        sizes={**_COMPARED_SIZES, **_CPU_SIZES},
+    ),
+    "compare-full": Profile(
+        name="compare-full",
+        launches=5,
+        cap=16,
+        one_thread=False,
+        judge_all=True,
+        time_limit_seconds=600.0,
+        sizes={**_COMPARED_SIZES, **_CPU_SIZES},
     ),
     "full": Profile(
         name="full",

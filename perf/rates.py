@@ -1,4 +1,4 @@
-"""Component rates of a machine: which ones a launch of each kind gives. What each is: ``docs/rates.md``."""
+"""The machine's cards in the catalogue, as pytest params: the members that measure rates, and each of their rates."""
 
 from __future__ import annotations
 
@@ -8,37 +8,7 @@ from typing import Any
 import pytest
 
 from perf.catalogue import Member, marks, members
-
-MATMUL = "matmul_{precision}"
-ALL_REDUCE = "all_reduce_{workload}"
-HOST_TO_DEVICE = "host_to_device_pinned"
-KERNEL_LAUNCHES = "kernel_launches"
-PYTHON_LOOP = "python_loop"
-
-_HOST_AND_FILES = (PYTHON_LOOP, KERNEL_LAUNCHES, "file_read", "file_read_cached", "checkpoint_write")
-_REDUCED = tuple(
-    ALL_REDUCE.format(workload=name) for name in ("mnist_cnn", "resnet50", "resnet152", "unet3d")
-)
-
-RATES: dict[tuple[str, str], tuple[str, ...]] = {
-    ("single", "cpu"): ("matmul_fp32", "matmul_bf16", "memory_copy", *_HOST_AND_FILES),
-    ("single", "cuda"): (
-        "matmul_fp32",
-        "matmul_tf32",
-        "matmul_fp16",
-        "matmul_bf16",
-        "memory_copy",
-        "host_to_device_pinned",
-        "device_to_host_pinned",
-        "host_to_device_pageable",
-        "device_to_host_pageable",
-        "kernel_round_trips",
-        *_HOST_AND_FILES,
-    ),
-    ("ddp", "cpu"): _REDUCED,
-    ("ddp", "cuda"): (*_REDUCED, "peer_copy"),
-}
-"""Names by strategy and kind of device: one rank alone measures its own, the ranks of DDP what lies between them."""
+from perf.verdict.machine import RATES
 
 
 def rates_of(member: Member) -> tuple[str, ...]:

@@ -21,6 +21,7 @@ from perf import contract
 RECORDS = "records.jsonl"
 VERDICTS = "verdicts.jsonl"
 EVENTS = "events.jsonl"
+OUTCOMES = "outcomes.jsonl"
 ENVIRONMENT = "environment.json"
 LATEST = "latest"
 
@@ -34,6 +35,7 @@ class VerdictRecord:
     `estimate`, `low`, `high` and `limit` are in `unit`; null where the judgement had nothing to estimate.
     `variant` is the judged member, `against` the other side where there is one. `launches` counts a side.
     `detectable` is the relative change that this measurement would have seen with 95 % power.
+    `expected` says why it was known to fail; empty where it was not.
     """
 
     run: str
@@ -52,6 +54,7 @@ class VerdictRecord:
     detectable: float | None
     reasons: list[str] = field(default_factory=list)
     statistical: bool = True
+    expected: str = ""
     schema: int = contract.SCHEMA
 
 
@@ -83,14 +86,15 @@ def new_run_name(now: datetime.datetime | None = None) -> str:
 
 @dataclass(frozen=True)
 class Run:
-    """The folder of one run."""
+    """The folder of one run, or of one of its jobs: `part_of` then names the run."""
 
     folder: Path
+    part_of: str = ""
 
     @property
     def name(self) -> str:
         """The run's name, which is its folder's."""
-        return self.folder.name
+        return self.part_of or self.folder.name
 
     @classmethod
     def create(cls, results: Path, name: str | None = None) -> Run:

@@ -24,6 +24,13 @@ def test_throughput_is_not_below_its_floor(training: Measurement, limits: Judge)
     limits.floor(training, "throughput")
 
 
+def test_peak_memory_is_not_above_its_ceiling(training: Measurement, limits: Judge) -> None:
+    """The peak of a device's allocated memory is not above what this system is known to need."""
+    if training.member.variant.device == "cpu":
+        pytest.skip("nobody counts what torch allocates on a CPU")
+    limits.floor(training, "peak_memory")
+
+
 def test_loss_falls(training: Measurement) -> None:
     """The mean loss of the last tenth of all steps is below that of the first tenth."""
     for launch in training.launches:

@@ -16,6 +16,7 @@ from perf.verdict.outcome import Verdict
 
 __all__ = [
     "ALARM_LEVEL",
+    "EXPECTED",
     "FALSE_FAIL_PER_JUDGEMENT",
     "Account",
     "Summary",
@@ -31,6 +32,10 @@ FALSE_FAIL_PER_JUDGEMENT = 2.2e-4
 
 ALARM_LEVEL = 0.01
 """At most this share of clean runs may show a `fail`: 45 judgements. Beyond it the report warns."""
+
+
+EXPECTED = "expected fail"
+"""How a judgement is shown that a reference file said would fail."""
 
 
 @dataclass(frozen=True)
@@ -216,7 +221,7 @@ def _variant_rows(records: Sequence[LaunchRecord]) -> list[VariantRow]:
         stack = labels[stack_key(record.stack)]
         profiled = "profiled" if _profiled(record) else ""
         members.setdefault(
-            (record.group, record.variant, record.plan, record.mode, stack, profiled), []
+            (record.group, record.variant, record.plan, record.mode, stack, profiled, record.side), []
         ).append(record)
     rows = [_variant_row(launches, stack=key[4], profiled=bool(key[5])) for key, launches in members.items()]
     return sorted(rows, key=lambda row: groups[row.group])
@@ -229,7 +234,7 @@ def _variant_row(launches: Sequence[LaunchRecord], stack: str, profiled: bool) -
     peaks = [size for record in valid for rank in record.peak_memory_bytes for size in rank.values()]
     return VariantRow(
         group=first.group,
-        variant=first.variant,
+        variant=first.variant + (f"@{first.side}" if first.side else ""),
         plan=first.plan,
         mode=first.mode,
         stack=stack,
@@ -266,7 +271,7 @@ def _median(values: Sequence[float]) -> float | None:
 
 def _verdict_row(record: VerdictRecord) -> VerdictRow:
     return VerdictRow(
-        verdict=record.verdict,
+        verdict=_shown(record),
         test=record.test,
         group=record.group,
         variant=record.variant,
@@ -280,13 +285,19 @@ def _verdict_row(record: VerdictRecord) -> VerdictRow:
         launches=record.launches,
         detectable=record.detectable,
         statistical=record.statistical,
-        reasons=list(record.reasons),
+        reasons=[*([f"Expected: {record.expected}."] if record.expected else []), *record.reasons],
     )
+
+
+def _shown(record: VerdictRecord) -> str:
+    """Return the word under which a judgement is shown and counted."""
+    known = record.expected and record.verdict in (Verdict.FAIL, Verdict.INCONCLUSIVE)
+    return EXPECTED if known else record.verdict
 
 
 def _account(verdicts: Sequence[VerdictRecord]) -> Account:
     judgements = sum(verdict.statistical and verdict.verdict != Verdict.UNREFERENCED for verdict in verdicts)
-    found = Counter(verdict.verdict for verdict in verdicts)
+    found = Counter(_shown(verdict) for verdict in verdicts)
     words = [str(word) for word in Verdict]
     ordered = [word for word in words if word in found] + sorted(set(found) - set(words))
     # The sum is an upper bound whatever the judgements have in common (Boole).

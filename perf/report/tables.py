@@ -9,7 +9,7 @@ from rich.console import Console, Group, RenderableType
 from rich.text import Text
 
 from perf.report.layout import Cell, Column, arrange, paragraph, side_by_side
-from perf.report.summary import Summary, VariantRow, VerdictRow
+from perf.report.summary import EXPECTED, Summary, VariantRow, VerdictRow
 from perf.report.text import fit, memory, milliseconds, number, share
 from perf.verdict.outcome import Verdict
 
@@ -21,6 +21,7 @@ SYMBOLS = {
     Verdict.INCONCLUSIVE.value: "?",
     Verdict.INVALID.value: "!",
     Verdict.UNREFERENCED.value: "○",
+    EXPECTED: "x",
 }
 """A sign of its own for every verdict: each can be told from the others without colour, and beside its word."""
 
@@ -31,12 +32,20 @@ _STYLES = {
     Verdict.INCONCLUSIVE.value: "yellow",
     Verdict.INVALID.value: "bold magenta",
     Verdict.UNREFERENCED.value: "cyan",
+    EXPECTED: "blue",
 }
 
 # Reasons: what needs an answer first. A pass comes last: its reasons are remarks (an override, a replaced launch).
 _ORDER = [
     str(word)
-    for word in (Verdict.FAIL, Verdict.INVALID, Verdict.INCONCLUSIVE, Verdict.UNREFERENCED, Verdict.PASS)
+    for word in (
+        Verdict.FAIL,
+        Verdict.INVALID,
+        Verdict.INCONCLUSIVE,
+        Verdict.UNREFERENCED,
+        EXPECTED,
+        Verdict.PASS,
+    )
 ]
 
 _VARIANT_COLUMNS = (

@@ -11,6 +11,8 @@ from typing import Any, Protocol
 from perf import contract, records
 from perf.catalogue import GROUPS, Group, Member
 from perf.suite.plan import Context, build_spec, launches_planned, order_of_round
+from perf.verdict.metrics import METRICS
+from perf.verdict.startup import start_up
 
 
 class NotStored(LookupError):
@@ -40,32 +42,19 @@ class Measurement:
         return [launch.samples_per_second for launch in self.launches]
 
     def values(self, metric: str) -> list[float]:
-        """Return one positive number a launch, of which more is better: ``throughput``, or a rate of the machine.
+        """Return one positive number a launch for a metric that references know; without launches that have none."""
+        return METRICS[metric].values(self.launches)
 
-        Empty where a launch could not have it.
+    @property
+    def peak_memories(self) -> list[float]:
+        """Largest peak of allocated memory of any device, in bytes, of each launch that counted one."""
+        return METRICS["peak_memory"].values(self.launches)
 
-        Raises
-        ------
-        LookupError
-            If these launches measure nothing of that name.
-        """
-        if metric == "throughput":
-            return self.throughputs
-        rates = [self._rate(launch, metric).value for launch in self.launches]
-        found = [value for value in rates if value is not None]
-        return found if len(found) == len(rates) else []
-
-    def unit(self, metric: str) -> str:
-        """Return the unit of a metric's values."""
-        return "samples/s" if metric == "throughput" else self._rate(self.first, metric).unit
-
-    def _rate(self, launch: contract.LaunchRecord, metric: str) -> contract.Rate:
-        if metric not in launch.rates:
-            raise LookupError(
-                f"launch {launch.launch} of {self.member.id} has no {metric}; it has throughput"
-                + "".join(f", {name}" for name in launch.rates)
-            )
-        return launch.rates[metric]
+    @property
+    def start_seconds(self) -> list[float]:
+        """From a launch's first process to the end of its first step, in seconds, of each launch that says so."""
+        found = (start_up(launch.startup_seconds, launch.first_step_seconds) for launch in self.launches)
+        return [seconds for seconds in found if seconds is not None]
 
     @property
     def drain_steps(self) -> float | None:
@@ -269,14 +258,19 @@ class Stored:
         self._launches: dict[tuple[str, str], list[contract.LaunchRecord]] = {}
         for record in launches:
             if record.phase_seconds is None and not record.line_profiles:
-                key = (record.group, record.variant + ("" if record.plan == "window" else f"+{record.plan}"))
-                self._launches.setdefault(key, []).append(record)
+                plan = "" if record.plan == "window" else f"+{record.plan}"
+                side = f"@{record.side}" if record.side else ""
+                self._launches.setdefault((record.group, record.variant + plan + side), []).append(record)
 
     def lacks(self, member: Member) -> str | None:
         """Return why the member can't be judged again: there is no launch of it in its group; None if there is."""
-        if pick(self._launches.get((member.group, member.id), []), ""):
+        if self.launches_of(member):
             return None
         return f"{self._where} holds no launch of {member.id} in the group {member.group}"
+
+    def launches_of(self, member: Member) -> list[contract.LaunchRecord]:
+        """Return the stored launches of the rounds that a member was in; none where there is none."""
+        return pick(self._launches.get((member.group, member.id), []), "")
 
     def measure(self, member: Member) -> Measurement:
         """Return the stored launches of the member's group.

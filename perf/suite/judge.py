@@ -4,34 +4,34 @@ from __future__ import annotations
 
 import dataclasses
 import math
-import statistics
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from typing import Protocol
 
 from perf import records
-from perf.catalogue import GROUPS, Member, Pair
-from perf.limits import Limit
+from perf.catalogue import GROUPS, Group, Member, Pair
+from perf.contract import LaunchRecord
+from perf.limits import COMPARED, STEP_MARGIN, Limit
 from perf.profiles import Profile
 from perf.suite.bench import Measurement, Source
-from perf.suite.outcomes import LimitMissed, Unproven
+from perf.suite.floors import floor_judgement
+from perf.suite.outcomes import ExpectedMiss, LimitMissed, Unproven
 from perf.suite.plan import launches_planned
+from perf.suite.question import Question, describe
 from perf.verdict.bound import gain_in_words
+from perf.verdict.comparison import compare
 from perf.verdict.fixed import judge_ratio, judge_share
+from perf.verdict.known import Library
+from perf.verdict.metrics import METRICS
 from perf.verdict.one_sample import judge_one_sample
 from perf.verdict.outcome import Judgement, Verdict
 from perf.verdict.plausible import negative_share, too_efficient
 
 
-@dataclass(frozen=True)
-class Question:
-    """What is judged: words for the record and for the person who reads it."""
+class Comparison(Protocol):
+    """A rule for two sides measured here, such as `perf.verdict.comparison.compare`."""
 
-    metric: str
-    unit: str
-    variant: Member
-    against: Member | None
-    limit: float | None
-    sentence: str
+    def __call__(self, new: Sequence[float], base: Sequence[float], *, margin: float, cap: int) -> Judgement:
+        """Judge the new side against the old one."""
 
 
 class Judge:
@@ -47,6 +47,14 @@ class Judge:
         How many launches an undecided judgement may ask for.
     record
         Takes each verdict's record.
+    library
+        What the system is known to do.
+    earlier
+        A member's launches in the run that this one confirms; none where it confirms no other.
+    margin
+        By how much a step may be longer with the new one of two stacks; None for the reference's or the usual one.
+    surprise
+        Told why a judgement was expected to fail that passed.
     require_references
         Whether `unreferenced` fails.
     """
@@ -59,6 +67,10 @@ class Judge:
         run: str,
         record: Callable[[records.VerdictRecord], None],
         *,
+        library: Library,
+        earlier: Callable[[Member], list[LaunchRecord]],
+        margin: float | None,
+        surprise: Callable[[str], None],
         require_references: bool,
     ) -> None:
         self._source = source
@@ -66,31 +78,26 @@ class Judge:
         self._profile = profile
         self._run = run
         self._record = record
+        self._library = library
+        self._earlier = earlier
+        self._margin = margin
+        self._surprise = surprise
         self._require_references = require_references
 
     def floor(self, measured: Measurement, metric: str) -> None:
-        """Hold a measurement against what its system is known to do.
-
-        References come with calibration; until a system has one, its numbers are measured and not judged.
-        """
-        rates = measured.values(metric)
-        judgement = Judgement(
-            verdict=Verdict.UNREFERENCED,
-            estimate=statistics.median(rates),
-            low=min(rates),
-            high=max(rates),
-            limit=math.nan,
-            launches=len(rates),
-            detectable=None,
-            reasons=(f"no reference for {measured.member.id} on this system",),
-            wants=0,
-        )
-        unfit = _unfit([measured])
+        """Hold a measurement against what its system is known to do."""
+        what = METRICS[metric]
+        sentence = f"{metric} of {measured.member.id}"
+        launches = [*self._earlier(measured.member), *measured.launches]
+        # A floor is held on each node by itself, so launches from several hosts are no mixture here.
+        unfit = (*_mixed_stacks(launches), *_invalid([measured]))
         if unfit:
-            judgement = _not_judged([measured], None, unfit)
-        question = Question(
-            metric, measured.unit(metric), measured.member, None, None, f"{metric} of {measured.member.id}"
-        )
+            question = Question(metric, what.unit, measured.member, None, None, sentence, floor=True)
+            self._finish(question, _not_judged([measured], None, unfit), [measured])
+            return
+        judgement, known = floor_judgement(launches, what, self._library)
+        limit = known.floor.bound if known else None
+        question = Question(metric, what.unit, measured.member, None, limit, sentence, floor=True)
         self._finish(question, judgement, [measured])
 
     def ratio(self, pair: Pair, limit: Limit, *, can_be_faster: bool = False) -> None:
@@ -148,6 +155,52 @@ class Judge:
             return dataclasses.replace(found, reasons=(words, *found.reasons))
 
         self._decide(question, (pair.new, pair.base), judge, lambda sides: ())
+
+    def compare(
+        self,
+        group: Group,
+        metric: str,
+        values: Callable[[Measurement], list[float]],
+        *,
+        rule: Comparison = compare,
+    ) -> None:
+        """Require that the new stack is not worse than the old one by a metric's margin.
+
+        Parameters
+        ----------
+        group
+            A comparison: one variant on two stacks.
+        values
+            Takes a side; returns one number a launch, of which more is worse.
+        rule
+            How two sides are judged: ratios, or differences of shares.
+        """
+        old, new = group.members
+        margin = self._margin_of(metric, new.variant.id)
+        share = rule is not compare
+        question = Question(
+            metric,
+            "share" if share else "ratio",
+            new,
+            old,
+            margin if share else 1.0 + margin,
+            f"{metric} of {new.variant.id}, new stack {'-' if share else '÷'} old",
+        )
+
+        def judge(sides: Sequence[Measurement], cap: int) -> Judgement:
+            found = [values(side) for side in sides]
+            if any(len(of) != len(side.launches) for of, side in zip(found, sides, strict=True)):
+                return _not_judged(sides, None, (f"the launches do not all hold a number for {metric}",))
+            return rule(found[0], found[1], margin=margin, cap=cap)
+
+        self._decide(question, (new, old), judge, lambda sides: ())
+
+    def _margin_of(self, metric: str, variant: str) -> float:
+        """Return by how much the new stack may be worse: what was asked for, the reference's, or the metric's own."""
+        if metric == STEP_MARGIN.metric:
+            known = self._library.margin(variant, "throughput")[1]
+            return self._margin or known or STEP_MARGIN.value
+        return COMPARED[metric].value
 
     def tell(
         self, metric: str, unit: str, measured: Measurement, estimate: float, sentences: Sequence[str]
@@ -215,7 +268,12 @@ class Judge:
                 Verdict.UNREFERENCED,
                 (f"{oversubscribed[0]} is oversubscribed: it runs and is never judged",),
             )
-        assert judgement.verdict is not None
+        verdict = judgement.verdict
+        assert verdict is not None
+        expected = self._library.expected_failure(question.variant.id.partition("@")[0], question.metric)
+        if expected and verdict is Verdict.PASS:
+            said = (f"It was expected to fail ({expected.reason}) and passes: remove the expected failure.",)
+            judgement = dataclasses.replace(judgement, reasons=(*said, *judgement.reasons))
         self._record(
             records.VerdictRecord(
                 run=self._run,
@@ -229,53 +287,49 @@ class Judge:
                 low=_finite(judgement.low),
                 high=_finite(judgement.high),
                 limit=question.limit,
-                verdict=judgement.verdict.value,
+                verdict=verdict.value,
                 launches=judgement.launches,
                 detectable=judgement.detectable,
                 reasons=list(judgement.reasons),
                 statistical=question.limit is not None,
+                expected=expected.reason if expected else "",
             )
         )
-        if judgement.verdict is Verdict.PASS:
+        if verdict is Verdict.PASS:
+            if expected:
+                self._surprise(expected.reason)
             return
         message = describe(question, judgement)
-        unreferenced = judgement.verdict is Verdict.UNREFERENCED
-        if judgement.verdict is Verdict.FAIL or (
-            unreferenced and self._require_references and not oversubscribed
-        ):
+        if expected and verdict in (Verdict.FAIL, Verdict.INCONCLUSIVE):
+            # Until it can be told: what is known to fail, and is too noisy to be seen failing, is no news either.
+            raise ExpectedMiss(f"expected ({expected.reason}): {message}")
+        unreferenced = verdict is Verdict.UNREFERENCED
+        if verdict is Verdict.FAIL or (unreferenced and self._require_references and not oversubscribed):
             raise LimitMissed(message)
-        raise Unproven(judgement.verdict, message)
-
-
-def describe(question: Question, judgement: Judgement) -> str:
-    """Return a judgement in words: what, how much, how sure, and why."""
-    text = question.sentence
-    if math.isfinite(judgement.estimate):
-        text += f": {judgement.estimate:.4g} {question.unit}"
-        if math.isfinite(judgement.low) and math.isfinite(judgement.high):
-            text += f" ({judgement.low:.4g} to {judgement.high:.4g})"
-    if question.limit is not None:
-        text += f", limit {question.limit:.4g}"
-    text += f"; {judgement.launches} launch{'' if judgement.launches == 1 else 'es'}"
-    text += " a side" if question.against else ""
-    if judgement.detectable is not None and question.limit is not None:
-        excess = f"{100 * judgement.detectable:.2g} {'points' if question.unit == 'share' else '%'}"
-        text += f"; an excess of {excess} over the limit would have failed"
-    return "; ".join([text, *judgement.reasons])
+        raise Unproven(verdict, message)
 
 
 def _unfit(sides: Sequence[Measurement]) -> tuple[str, ...]:
     """Return why launches of the sides cannot be judged: facts about the machine or the work, never their times."""
     launches = [launch for side in sides for launch in side.launches]
-    mixed = [
-        f"the launches come from different {what}, which can't be held against each other: {', '.join(found)}"
-        for what, found in (
-            ("hosts", sorted({" and ".join(sorted(set(launch.host))) for launch in launches})),
-            ("stacks", sorted({f"torch {launch.stack.get('torch')}" for launch in launches})),
-        )
-        if len(found) > 1
-    ]
-    return (*mixed, *_invalid(sides))
+    hosts = _mixed("hosts", {" and ".join(sorted(set(launch.host))) for launch in launches})
+    return (*hosts, *_mixed_stacks(launches), *_invalid(sides))
+
+
+def _mixed_stacks(launches: Sequence[LaunchRecord]) -> tuple[str, ...]:
+    """Say whether one side of a comparison, or all launches where there is one, come from several stacks."""
+    found: tuple[str, ...] = ()
+    for side in sorted({launch.side for launch in launches}):
+        mine = [launch for launch in launches if launch.side == side]
+        found += _mixed("stacks", {f"torch {launch.stack.get('torch')}" for launch in mine})
+    return found
+
+
+def _mixed(what: str, found: set[str]) -> tuple[str, ...]:
+    if len(found) < 2:
+        return ()
+    names = ", ".join(sorted(found))
+    return (f"the launches come from different {what}, which can't be held against each other: {names}",)
 
 
 def _invalid(sides: Sequence[Measurement]) -> tuple[str, ...]:

@@ -9,30 +9,51 @@ import json
 import os
 import shutil
 import time
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import filelock
 
 from perf import contract, records
 from perf.catalogue import Member
+from perf.cluster.allocation import LAUNCH_NODES, find_place
+from perf.cluster.sites import SiteError
+from perf.cluster.stacks import places_of, probe_site_stack, site_stack, stranger
 from perf.launch.failure import LaunchFailed
 from perf.launch.launcher import launch
 from perf.launch.lock import LockError, NodeLock
-from perf.launch.preflight import collect
+from perf.launch.place import Place
+from perf.launch.power import power_limits_watts
+from perf.launch.preflight import NodeFacts, collect
 from perf.launch.stack import Stack, StackError, find_stack
 from perf.machine import cores_allowed, system_facts
 from perf.report.lines import profile_place
 from perf.report.stored import NoRun, load
 from perf.report.summary import launch_words
 from perf.suite.bench import Bench, Source, Stored
+from perf.suite.library import library_of, today
 from perf.suite.options import Options
 from perf.suite.plan import Context
 from perf.suite.preflight import Preflight, Unfit
 from perf.suite.selection import Machine, need_of_member, why_not
+from perf.verdict.known import Library
+from perf.verdict.references import ReferenceFile
+from perf.verdict.system import system_of
 
 STACK_FILE = "stack.json"
+OLD_STACK_FILE = "stack-old.json"
 
-INFRASTRUCTURE_ERRORS = (LaunchFailed, LockError, NoRun, StackError, Unfit, contract.ContractError, OSError)
+INFRASTRUCTURE_ERRORS = (
+    LaunchFailed,
+    LockError,
+    NoRun,
+    SiteError,
+    StackError,
+    Unfit,
+    contract.ContractError,
+    OSError,
+)
 """Errors that say that nothing was measured, rather than that a number is bad."""
 
 
@@ -44,6 +65,7 @@ class Measuring:
         self._run = run
         self._worker = worker
         self._no_stack: StackError | None = None
+        self._library: Library | None = None
 
     @property
     def stack(self) -> Stack:
@@ -58,24 +80,65 @@ class Measuring:
 
     @functools.cached_property
     def _stack(self) -> Stack:
-        """The stack under test, probed once a run: xdist's workers share the answer."""
-        cache = self._run.folder / STACK_FILE
+        stack = self._probed(self._options.stack, STACK_FILE)
+        with filelock.FileLock(self._run.folder / f"{records.ENVIRONMENT}.lock", fallback_to_soft=False):
+            if not (self._run.folder / records.ENVIRONMENT).exists():
+                self._write_environment(stack)
+        return stack
+
+    @functools.cached_property
+    def old_stack(self) -> Stack:
+        """The stack that the one under test is compared with."""
+        return self._probed(self._options.against, OLD_STACK_FILE)
+
+    def _probed(self, option: str | None, file: str) -> Stack:
+        """Return a stack, probed once a run: xdist's workers share the answer."""
+        cache = self._run.folder / file
         with filelock.FileLock(f"{cache}.lock", fallback_to_soft=False):
             if cache.is_file():
-                found = json.loads(cache.read_text(encoding="utf-8"))
-                return Stack(found["name"], found["python"], found["facts"])
-            stack = find_stack(self._options.stack, os.environ.get("PATH", ""), os.environ)
-            facts = {"name": stack.name, "python": stack.python, "facts": stack.facts}
-            contract.write_whole(str(cache), json.dumps(facts))
-            self._write_environment(stack)
+                return Stack(**json.loads(cache.read_text(encoding="utf-8")))
+            stack = self._asked(option)
+            contract.write_whole(str(cache), json.dumps(dataclasses.asdict(stack)))
         return stack
+
+    def _asked(self, option: str | None) -> Stack:
+        """A stack as it answers now: one of the site's, or a Python."""
+        options = self._options
+        if options.site is None or option not in options.site.stacks:
+            return find_stack(option, os.environ.get("PATH", ""), os.environ)
+        places = places_of(options.site, self._run.folder, options.cache_dir)
+        return probe_site_stack(options.site, site_stack(options.site, option, places), self.place)
+
+    @functools.cached_property
+    def place(self) -> Place:
+        """Where launches run: here, or as steps of the job that this process is in."""
+        return find_place(self._options.site)
 
     def _write_environment(self, stack: Stack) -> None:
         options = {key: str(value) for key, value in vars(self._options).items()}
-        stack_facts = {"name": stack.name, "python_path": stack.python, **stack.facts}
+        options["site"] = self._options.site.path if self._options.site else "None"
         self._run.write_environment(
-            {**system_facts(), "stack": stack_facts, "options": options, "run": self._run.name}
+            {
+                **system_facts(),
+                "gpu_power_limits_watts": power_limits_watts(stack.facts["gpus"]),
+                "stack": self._facts(stack),
+                **({"against": self._facts(self.old_stack)} if self._options.against else {}),
+                "options": options,
+                "run": self._run.name,
+                "nodes": self.place.nodes,
+            }
         )
+
+    @staticmethod
+    def _facts(stack: Stack) -> dict[str, Any]:
+        return {"name": stack.name, "python_path": stack.python, **stack.facts}
+
+    @property
+    def environment(self) -> dict[str, Any]:
+        """What the run's ``environment.json`` says, once the stack was probed."""
+        _ = self.stack
+        found: dict[str, Any] = json.loads((self._run.folder / records.ENVIRONMENT).read_bytes())
+        return found
 
     @functools.cached_property
     def machine(self) -> Machine:
@@ -83,15 +146,53 @@ class Measuring:
         facts = self.stack.facts
         return Machine(
             gpus=len(facts["gpus"]),
-            cores=cores_allowed(),
+            cores=self._cores,
+            nodes=self.place.nodes,
             nccl=bool(facts.get("nccl")),
             gloo=bool(facts.get("gloo", True)),
         )
 
+    @property
+    def _cores(self) -> int:
+        """Cores of one node that may be used: what was given to the job, as far as this process may use it."""
+        given = self.place.cores
+        return cores_allowed() if given is None else min(given, cores_allowed()) if self._on_a_node else given
+
+    @property
+    def _on_a_node(self) -> bool:
+        """Whether this process is on one of the nodes that launches run on; with jsrun it is on a launch node."""
+        site = self._options.site
+        return site is None or site.scheduler.step_command not in LAUNCH_NODES
+
+    def _collect(self) -> NodeFacts:
+        facts = collect(self.stack)
+        return dataclasses.replace(facts, cores=self._cores)
+
     @functools.cached_property
     def preflight(self) -> Preflight:
         """What each launch is checked by."""
-        return Preflight(functools.partial(collect, self.stack), self._note)
+        return Preflight(self._collect, self._note)
+
+    def library(self, files: Sequence[ReferenceFile]) -> Library:
+        """Return what is known of the system, on the date of the run: that of the stored run where one is named."""
+        if self._library is None:
+            if self._options.records:
+                runs = [load(folder) for folder in self._options.records]
+                self._library = library_of(runs, files, self._note)
+            else:
+                self._library = Library(files, system_of(self.environment), today())
+                for line in self._library.lines:
+                    self._note(line)
+        return self._library
+
+    @functools.cached_property
+    def _confirmed(self) -> list[contract.LaunchRecord]:
+        """The launches of the run that this one confirms."""
+        return load(self._options.confirms).records if self._options.confirms else []
+
+    def earlier(self, member: Member) -> list[contract.LaunchRecord]:
+        """Return a member's launches in the run that this one confirms."""
+        return Stored(self._confirmed, str(self._options.confirms)).launches_of(member)
 
     @functools.cached_property
     def source(self) -> Source:
@@ -151,7 +252,9 @@ class Measuring:
             functools.partial(self._launch, lock),
             self._runnable,
             launch_words,
-            worker=self._worker,
+            worker="-".join(
+                part for part in (options.job_folder.name if options.job_folder else "", self._worker) if part
+            ),
             extras=options.extras,
         )
 
@@ -167,7 +270,11 @@ class Measuring:
         # The lock may be taken twice by its holder; a neighbour's launch would otherwise make this node look unfit.
         with lock if lock is not None else contextlib.nullcontext():
             self.preflight(spec)
-            record = launch(spec, self.stack, lock=lock)
+            stack = self.old_stack if spec.side == "old" else self.stack
+            record = launch(spec, stack, lock=lock, place=self.place)
+        problem = stranger(stack, record)
+        if problem:
+            raise StackError(f"Launch {spec.launch} of {spec.variant}: {problem}")
         return self._keep_profiles(spec, record)
 
     def _keep_profiles(

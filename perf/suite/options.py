@@ -6,11 +6,16 @@ import json
 import os
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from perf.catalogue import COMPARING
+from perf.machine import REPOSITORY
 from perf.profiles import PROFILES, Profile
+
+if TYPE_CHECKING:
+    from perf.cluster.sites import Site
 
 DEFAULT_PROFILE = "quick"
 EXTRAS = ("line-profile", "phases")
@@ -33,6 +38,12 @@ class Options:
     launch_timeout: float | None
     launches: int | None = None
     save_model: bool = False
+    references: Path = REPOSITORY / "perf" / "references"
+    confirms: Path | None = None
+    against: str | None = None
+    margin: float | None = None
+    site: Site | None = None
+    job_folder: Path | None = None
 
     @property
     def sized_profile(self) -> Profile:
@@ -59,7 +70,14 @@ def add_options(parser: pytest.Parser) -> None:
     add(
         "--stack",
         metavar="PYTHON",
-        help="Python of the stack under test (default: the first python3 on PATH with torch)",
+        help="Python of the stack under test (default: the first python3 on PATH with torch); with --site the name of "
+        "one of its stacks",
+    )
+    add("--site", metavar="FILE", help="site file: stacks, limits and data of one cluster (docs/sites.md)")
+    add(
+        "--job-folder",
+        metavar="DIR",
+        help="folder of the job that this run is (set by python -m perf.cluster)",
     )
     add(
         "--device",
@@ -79,6 +97,26 @@ def add_options(parser: pytest.Parser) -> None:
         action="append",
         default=[],
         help="judge the stored launches of this run again instead of measuring; may be given several times",
+    )
+    add(
+        "--references",
+        metavar="DIR",
+        help="folder of reference files, one a system (default: perf/references of the checkout)",
+    )
+    add(
+        "--confirms",
+        metavar="RUN",
+        help="this run is on another node, or date, than RUN: a floor that was missed there and here fails",
+    )
+    add(
+        "--against",
+        metavar="PYTHON",
+        help="compare two stacks: Python of the old one; --stack is the new one",
+    )
+    add(
+        "--margin",
+        metavar="2%",
+        help="slowdown that a comparison must not pass (default: the reference's margin, else 2%%)",
     )
     add("--require-references", action="store_true", help="a number without a reference fails")
     add("--share-node", action="store_true", help="do not wait for other timed launches on this node")
@@ -124,13 +162,33 @@ def read_options(config: pytest.Config) -> Options:
             raise pytest.UsageError(
                 f"--records {folder} holds no records.jsonl; name the folder of a run, such as results/latest"
             )
-    profile = option.profile or (_profile_of(records[0]) if records else None) or DEFAULT_PROFILE
+    confirms = Path(option.confirms).resolve() if option.confirms else None
+    if confirms and not (confirms / "records.jsonl").is_file():
+        raise pytest.UsageError(f"--confirms {confirms} holds no records.jsonl; name the folder of a run")
+    references = Path(option.references).absolute() if option.references else Options.references
+    if not references.is_dir():
+        raise pytest.UsageError(f"--references {references} is no folder")
+    if option.profile in COMPARING and not (option.against or records):
+        raise pytest.UsageError(
+            f"--profile {option.profile} compares two stacks: name the old one with --against"
+        )
+    if option.against and option.profile not in (None, *COMPARING):
+        raise pytest.UsageError(f"--against belongs to the profiles {' and '.join(COMPARING)}")
+    profile = (
+        option.profile
+        or (COMPARING[0] if option.against else None)
+        or (_profile_of(records[0]) if records else None)
+        or DEFAULT_PROFILE
+    )
+    site = _site_of(option.site)
+    data_root = option.data_root or (site.data.root if site else "")
+    cache_dir = option.cache_dir or (site.data.cache if site else "") or default_cache_dir(dict(os.environ))
     return Options(
         profile=profile,
-        stack=option.stack,
+        stack=_stack_of(site, option.stack),
         device=option.device or ("cpu" if profile == "smoke" else "auto"),
-        data_root=os.path.abspath(option.data_root) if option.data_root else None,
-        cache_dir=os.path.abspath(option.cache_dir or default_cache_dir(dict(os.environ))),
+        data_root=os.path.abspath(data_root) if data_root else None,
+        cache_dir=os.path.abspath(cache_dir),
         results=Path(option.results).absolute(),
         records=records,
         require_references=option.require_references,
@@ -139,7 +197,54 @@ def read_options(config: pytest.Config) -> Options:
         launch_timeout=timeout,
         launches=option.launches,
         save_model=option.save_model,
+        references=references,
+        confirms=confirms,
+        against=option.against,
+        margin=_margin(option.margin),
+        site=site,
+        job_folder=Path(option.job_folder).absolute() if option.job_folder else None,
     )
+
+
+def _margin(text: str | None) -> float | None:
+    """Read ``2%``."""
+    if text is None:
+        return None
+    try:
+        margin = float(text.removesuffix("%")) / 100.0
+    except ValueError:
+        margin = 0.0
+    if not 0.0 < margin < 1.0:
+        raise pytest.UsageError(f"--margin {text} is no percentage such as 2%")
+    return margin
+
+
+def _site_of(path: str | None) -> Site | None:
+    if path is None:
+        return None
+    from perf.cluster.sites import SiteError, load_site
+
+    try:
+        return load_site(path)
+    except SiteError as error:
+        raise pytest.UsageError(str(error)) from error
+
+
+def _stack_of(site: Site | None, named: str | None) -> str | None:
+    """Return the stack's name. A site with one stack needs none named; a Python's path may be given all the same."""
+    if site is None or (named is not None and os.sep in named):
+        return named
+    if named is None and len(site.stacks) <= 1:
+        return next(iter(site.stacks), None)
+    from perf.cluster.sites import SiteError
+
+    if named is None:
+        raise pytest.UsageError(f"{site.path} has several stacks; name one: --stack={'|'.join(site.stacks)}")
+    try:
+        site.stack(named)
+    except SiteError as error:
+        raise pytest.UsageError(str(error)) from error
+    return named
 
 
 def _profile_of(run: Path) -> str | None:

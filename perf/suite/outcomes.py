@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
 
-from _pytest.outcomes import Skipped
+from _pytest.outcomes import Skipped, XFailed
 
 from perf.verdict.outcome import Verdict
 
@@ -27,6 +27,10 @@ INFRASTRUCTURE = "infrastructure"
 
 class LimitMissed(AssertionError):
     """A number is beyond its limit: an ordinary failure."""
+
+
+class ExpectedMiss(XFailed):
+    """A number that is beyond its limit, as a reference file said that it would be: pytest shows ``x``."""
 
 
 class Unproven(Skipped):
@@ -55,6 +59,8 @@ class Tally:
             self.counts["invalid"] += 1
         elif verdict in (Verdict.INCONCLUSIVE.value, Verdict.UNREFERENCED.value):
             self.counts[verdict] += 1
+        elif hasattr(report, "wasxfail") and report.skipped:
+            self.counts["expected"] += 1
         elif report.failed:
             self.counts["failed" if report.when == "call" else "invalid"] += 1
         elif report.when == "call" and report.passed:
@@ -94,7 +100,7 @@ def exit_status(tally: Tally, status: int, *, smoke: bool) -> tuple[int, str]:
     if status == 1:
         # Something failed that is no perf test: a test beside them, or a plugin.
         return EXIT_FAILED, ""
-    if counts["passed"] + counts["unreferenced"] == 0:
+    if counts["passed"] + counts["unreferenced"] + counts["expected"] == 0:
         return (
             EXIT_NOTHING_JUDGED,
             "Nothing was judged (exit status 12); the reasons stand with the skipped tests (-rs).",

@@ -130,6 +130,7 @@ def build_spec(
         prefetch=variant.prefetch,
         pin_memory=variant.pin_memory,
         save_model=context.save_model and member.plan not in ("audit", "rates"),  # these train nothing
+        side=member.side,
     )
 
 

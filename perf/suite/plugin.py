@@ -8,19 +8,33 @@ from typing import Any
 
 import pytest
 
-from perf.catalogue import Group, Member, Pair
+from perf.catalogue import COMPARING, Group, Member, Pair
 from perf.suite.options import Options, add_options, read_options
-from perf.suite.outcomes import INFRASTRUCTURE, LETTERS, LimitMissed, Tally, Unproven, exit_status
+from perf.suite.outcomes import (
+    INFRASTRUCTURE,
+    LETTERS,
+    ExpectedMiss,
+    LimitMissed,
+    Tally,
+    Unproven,
+    exit_status,
+)
 from perf.suite.selection import MARKS, expand_markexpr, need_of, why_not
 from perf.suite.session import Session
+from perf.tomlfile import TomlError
 from perf.verdict.outcome import Verdict
 
 PERF = "perf"
 """Folder of the perf tests, below pytest's root."""
 
+COMPARISONS = "test_compare.py"
+"""The file in it that compares two stacks."""
+
 SESSION: pytest.StashKey[Session] = pytest.StashKey()
 TALLY: pytest.StashKey[Tally] = pytest.StashKey()
 SENTENCE: pytest.StashKey[str] = pytest.StashKey()
+UNEXPECTED: pytest.StashKey[str] = pytest.StashKey()
+"""Why a test was expected to fail that passed."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -42,6 +56,12 @@ def pytest_configure(config: pytest.Config) -> None:
         session = Session(options, Path(run) if run else None, worker=workerinput["workerid"])
     else:
         session = Session(options, None)
+        if _measures(config):
+            try:
+                # A mistake in a reference file is told before anything is measured.
+                _ = session.references
+            except TomlError as error:
+                raise pytest.UsageError(str(error)) from error
         if _measures(config) and session.run and not config.option.xmlpath:
             config.option.xmlpath = str(session.run.folder / "junit.xml")
     config.stash[SESSION] = session
@@ -91,6 +111,14 @@ def pytest_plugin_registered(manager: pytest.PytestPluginManager) -> None:
 def pytest_report_header(config: pytest.Config) -> list[str]:
     """Say which run this is."""
     return config.stash[SESSION].header()
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Keep comparisons and the rest apart: they are hundreds of tests that one run never mixes."""
+    if collection_path.parent != config.rootpath / PERF or not collection_path.name.startswith("test_"):
+        return None
+    comparing = config.stash[SESSION].options.profile in COMPARING
+    return True if comparing != (collection_path.name == COMPARISONS) else None
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -155,7 +183,12 @@ def bench(request: pytest.FixtureRequest) -> Any:
 @pytest.fixture
 def limits(request: pytest.FixtureRequest) -> Any:
     """Judges measurements against limits and references, and records the verdict."""
-    return request.config.stash[SESSION].judge(request.node.name, request.node.user_properties)
+    node = request.node
+
+    def surprise(reason: str) -> None:
+        node.stash[UNEXPECTED] = reason
+
+    return request.config.stash[SESSION].judge(node.name, node.user_properties, surprise)
 
 
 @pytest.hookimpl(wrapper=True)
@@ -178,8 +211,11 @@ def pytest_runtest_makereport(
         vars(report)["verdict"] = INFRASTRUCTURE
         # The message tells all; the driver's own frames would only hide it.
         report.longrepr = str(error)
-    elif isinstance(error, LimitMissed):
+    elif isinstance(error, (LimitMissed, ExpectedMiss)):
         report.longrepr = str(error)
+    elif call.when == "call" and report.passed and UNEXPECTED in item.stash:
+        # pytest shows a passed report with this attribute as XPASS, and lists it under -rX.
+        vars(report)["wasxfail"] = item.stash[UNEXPECTED]
     if need_of(item.iter_markers()):
         vars(report)["stackproof"] = True
     return report
@@ -197,6 +233,8 @@ def pytest_runtest_logreport(report: pytest.TestReport) -> None:
     """Count the reports of perf tests; the tally lives where the exit status is set."""
     if _CONFIG and (getattr(report, "stackproof", False) or hasattr(report, "verdict")):
         _CONFIG[-1].stash[TALLY].add(report)
+    if _CONFIG:
+        _CONFIG[-1].stash[SESSION].note_outcome(report)
 
 
 _CONFIG: list[pytest.Config] = []

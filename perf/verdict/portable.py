@@ -146,7 +146,8 @@ def judge_portable(
 ) -> Judgement:
     """Judge that a fraction is not below `tolerance` times the smallest one on known systems.
 
-    The rule is that of one sample (``perf.verdict.one_sample``), for the inverse: the floor over the fraction is at most 1.
+    The rule is that of one sample (``perf.verdict.one_sample``) for the inverse: the floor over the fraction is at
+    most 1.
 
     Parameters
     ----------

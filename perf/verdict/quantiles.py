@@ -8,7 +8,7 @@ from __future__ import annotations
 import functools
 import math
 
-__all__ = ["median_rank", "student_t_quantile", "student_t_tail"]
+__all__ = ["chi_square_quantile", "chi_square_tail", "median_rank", "student_t_quantile", "student_t_tail"]
 
 
 def student_t_tail(t: float, df: int) -> float:
@@ -67,6 +67,59 @@ def student_t_quantile(p: float, df: int) -> float:
         if middle in (low, high):
             return middle
         low, high = (middle, high) if student_t_tail(middle, df) > 1.0 - p else (low, middle)
+
+
+def chi_square_tail(x: float, df: int) -> float:
+    """Return P(X > x) of a chi-square variable with a whole number of degrees of freedom.
+
+    Uses the finite sums of Abramowitz and Stegun (1964), 26.4.4 and 26.4.5.
+
+    Raises
+    ------
+    ValueError
+        If `df` is below 1.
+    """
+    if df < 1:
+        raise ValueError(f"chi-square needs at least 1 degree of freedom, got {df}")
+    if x <= 0.0:
+        return 1.0
+    half = x / 2.0
+    if df % 2:
+        total, term, start = (
+            math.erfc(math.sqrt(half)),
+            math.exp(-half) * math.sqrt(4.0 * half / math.pi),
+            1.5,
+        )
+        count = (df - 1) // 2
+    else:
+        total, term, start = 0.0, math.exp(-half), 1.0
+        count = df // 2
+    for k in range(count):
+        total += term
+        term *= half / (start + k)
+    return total
+
+
+@functools.lru_cache(maxsize=256)
+def chi_square_quantile(p: float, df: int) -> float:
+    """Return the p-quantile of a chi-square variable, by bisection on `chi_square_tail`.
+
+    Raises
+    ------
+    ValueError
+        If `p` or `df` is out of range.
+    """
+    if not 1e-6 <= p <= 1.0 - 1e-6:
+        raise ValueError(
+            f"a chi-square quantile is computed for probabilities from 1e-6 to 1 - 1e-6, got {p}"
+        )
+    low, high = 0.0, 1.0
+    while chi_square_tail(high, df) > 1.0 - p:
+        high *= 2.0
+    # Each step halves the interval, until two neighbouring numbers are left.
+    while low < (middle := (low + high) / 2.0) < high:
+        low, high = (middle, high) if chi_square_tail(middle, df) > 1.0 - p else (low, middle)
+    return high
 
 
 def median_rank(n: int, level: float) -> int:

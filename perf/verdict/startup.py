@@ -5,7 +5,7 @@ from __future__ import annotations
 import statistics
 from collections.abc import Mapping, Sequence
 
-__all__ = ["first_epoch_parts", "in_words", "start_parts"]
+__all__ = ["first_epoch_parts", "in_words", "start_parts", "start_up"]
 
 
 def start_parts(startup: Mapping[str, float]) -> dict[str, float]:
@@ -29,6 +29,31 @@ def start_parts(startup: Mapping[str, float]) -> dict[str, float]:
         if begins in startup and ends in startup:
             parts[name] = startup[ends] - startup[begins]
     return parts
+
+
+def start_up(ranks: Sequence[Mapping[str, float]], first_step_seconds: float | None) -> float | None:
+    """Return the seconds from a launch's first process to the end of its first training step, on its slowest rank.
+
+    Parameters
+    ----------
+    ranks
+        ``startup_seconds`` of each rank.
+    first_step_seconds
+        From the first epoch's start to the end of its first step.
+
+    Returns
+    -------
+    float or None
+        None where a rank, or the first step, does not say.
+    """
+    keys = ("imports", "process_group", "until_warm_up")
+    if first_step_seconds is None or not ranks or any(key not in rank for rank in ranks for key in keys):
+        return None
+    # The interpreter's own start is known where /proc tells when a process began.
+    return (
+        max(rank.get("interpreter", 0.0) + sum(rank[key] for key in keys) for rank in ranks)
+        + first_step_seconds
+    )
 
 
 def first_epoch_parts(

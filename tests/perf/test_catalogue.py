@@ -34,7 +34,10 @@ from perf.workloads import SUBJECTS, WORKLOADS
 
 ROOT = Path(__file__).parents[2]
 
-each_group = pytest.mark.parametrize("group", GROUPS.values(), ids=GROUPS.keys())
+DECLARED = {name: group for name, group in GROUPS.items() if group.question != "compare"}
+"""Groups of one stack; each variant that trains has a comparison besides."""
+
+each_group = pytest.mark.parametrize("group", DECLARED.values(), ids=DECLARED.keys())
 
 
 @pytest.fixture(scope="module")
@@ -70,7 +73,7 @@ def test_groups_are_found_under_their_own_unique_names():
     """The table's keys are the groups' names, and each question is asked once of a workload and kind of device."""
     generated = [g for w in SUBJECTS for device in ("cpu", "cuda") for g in declared(w, device)]
 
-    assert len(generated) == len(GROUPS)
+    assert len(generated) == len(DECLARED)
     assert all(name == group.name for name, group in GROUPS.items())
 
 
@@ -187,7 +190,7 @@ def test_members_match_every_condition():
 
     assert found
     assert {("ddp", "synthetic", 1)} == {(m.variant.strategy, m.variant.mode, m.variant.count) for m in found}
-    assert {m.id for g in GROUPS.values() for m in g.members if m.plan == "window"} == {
+    assert {m.id for g in DECLARED.values() for m in g.members if m.plan == "window"} == {
         m.id for m in members()
     }
     assert all(m == home(m.id) for m in members())
@@ -200,7 +203,7 @@ def test_a_param_carries_what_its_variant_needs():
     (param,) = [
         p
         for p in variants("mnist_cnn", strategy=("ddp",), mode=("full",))
-        if p.values[0].variant.device == "cuda"
+        if p.values[0].variant.device == "cuda" and p.values[0].variant.nodes == 1
     ]
     found = {mark.name: mark.kwargs for mark in param.marks}
 
@@ -240,7 +243,7 @@ def test_every_perf_test_with_a_parameter_has_its_group(node_ids):
 
 def test_every_group_is_measured_for_some_test(node_ids):
     """No group is declared that no test of the full profile asks for."""
-    assert set(GROUPS) == {group_of_node_id(node_id) for node_id in node_ids} - {None}
+    assert set(DECLARED) == {group_of_node_id(node_id) for node_id in node_ids} - {None}
 
 
 def test_pairs_are_grouped_by_their_group_and_members_by_their_home():
@@ -324,3 +327,30 @@ def test_a_group_of_one_member_divides_by_itself():
 
     assert 3 == group.most_devices
     assert groups("nothing") == []
+
+
+def test_a_comparison_launches_one_variant_on_two_stacks():
+    """Each variant that trains is compared in a group of its own: old, then new; no other test takes its members."""
+    group = GROUPS["compare@mnist_cnn-single-1cpu-fp32-native"]
+    old, new = group.members
+    assert ("old", "new") == (old.side, new.side)
+    assert old.variant == new.variant
+    assert "mnist_cnn-single-1cpu-fp32-native@old" == old.id
+    assert not [member for member in members() if member.side]
+
+
+def test_a_comparison_is_found_by_its_whole_name():
+    """The name of a variant may begin with another one's: with -synthetic, it is another group."""
+    for name in (
+        "compare@mnist_cnn-single-1cpu-fp32-native",
+        "compare@mnist_cnn-single-1cpu-fp32-native-synthetic",
+    ):
+        assert name == group_of_node_id(f"perf/test_compare.py::test_a_step_takes_no_longer[{name}]")
+        assert name in GROUPS
+
+
+def test_what_a_stack_is_accepted_by_is_what_is_compared():
+    """Profile compare holds what quick holds; compare-full the rest too."""
+    for group in (g for g in GROUPS.values() if g.question == "compare"):
+        accepted = "quick" in GROUPS[home(group.name.partition("@")[2]).group].profiles
+        assert (("compare", "compare-full") if accepted else ("compare-full",)) == group.profiles

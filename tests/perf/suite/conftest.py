@@ -1,8 +1,67 @@
-"""Makes the helper modules of this folder importable."""
+"""Helper modules of this folder, and the suite as a user runs it, over a stack that answers at once."""
 
 from __future__ import annotations
 
+import json
+import os
+import subprocess
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parent / "helpers"))
+import pytest
+
+from perf import records
+
+ROOT = Path(__file__).parents[3]
+HERE = Path(__file__).parent / "helpers"
+
+sys.path.insert(0, str(HERE))
+
+
+@dataclass
+class Outcome:
+    """What an inner run left: exit status, output, and its folder."""
+
+    status: int
+    output: str
+    results: Path
+
+    @property
+    def run(self) -> records.Run:
+        return records.Run((self.results / "latest").resolve())
+
+    @property
+    def verdicts(self) -> dict[str, str]:
+        return {v.test: v.verdict for v in self.run.verdicts()}
+
+
+@pytest.fixture
+def suite(tmp_path):
+    """Run pytest on the repository's perf tests in a process of its own; returns the outcome."""
+
+    def run(*arguments: str, **settings) -> Outcome:
+        environment = {k: v for k, v in os.environ.items() if not k.startswith(("PYTEST_", "COV_"))}
+        environment |= {"FAKE_STACK": json.dumps(settings), "PYTHONPATH": str(HERE), "COLUMNS": "120"}
+        command = [
+            sys.executable,
+            "-m",
+            "pytest",
+            "-p",
+            "fake_stack",
+            "-p",
+            "no:cacheprovider",
+        ]
+        done = subprocess.run(
+            # Nothing is timed here, so the node's lock is left to those who time something.
+            [*command, "--share-node", "--results", str(tmp_path / "results"), *(arguments or ("perf",))],
+            cwd=ROOT,
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
+        )
+        return Outcome(done.returncode, done.stdout + done.stderr, tmp_path / "results")
+
+    return run

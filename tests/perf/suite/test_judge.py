@@ -1,7 +1,8 @@
 from __future__ import annotations
 
 import pytest
-from suite_records import PAIR_GROUP, record_of
+from launch_records import PAIR_GROUP, record_of
+from reference_texts import whole
 
 from perf.catalogue import GROUPS, Pair
 from perf.limits import Limit
@@ -9,11 +10,15 @@ from perf.profiles import PROFILES
 from perf.suite.bench import Measurement
 from perf.suite.judge import Judge
 from perf.suite.outcomes import LimitMissed, Unproven
+from perf.verdict.known import Library
 from perf.verdict.outcome import Verdict
+from perf.verdict.references import parse
+from perf.verdict.system import System
 
 SINGLE, DDP1, _ = PAIR_GROUP.members
 PAIR = Pair(PAIR_GROUP, DDP1, SINGLE)
 LIMIT = Limit("ddp_overhead", 1.2, "ratio", "Because 1.2 was measured.")
+HERE = System("none", 0)
 NOISE = (0.999, 1.001, 1.0, 0.998, 1.002, 1.0005, 0.9995, 1.0015, 0.9985, 1.0001)
 
 
@@ -53,9 +58,20 @@ def verdicts():
 
 @pytest.fixture
 def judge(verdicts):
-    def make(source, profile="quick", *, require_references=False):
+    def make(
+        source, profile="quick", *, require_references=False, files=(), earlier=(), surprise=pytest.fail
+    ):
         return Judge(
-            source, "test_x", PROFILES[profile], "run", verdicts.append, require_references=require_references
+            source,
+            "test_x",
+            PROFILES[profile],
+            "run",
+            verdicts.append,
+            library=Library(files, HERE, "2026-11-28"),
+            earlier=lambda member: list(earlier),
+            margin=None,
+            surprise=surprise,
+            require_references=require_references,
         )
 
     return make
@@ -159,7 +175,7 @@ def test_without_a_reference_a_number_is_unreferenced(judge, verdicts):
     source = Launches(steps(1))
     with pytest.raises(Unproven, match="unreferenced"):
         judge(source).floor(source.measure(SINGLE), "throughput")
-    with pytest.raises(LimitMissed, match="no reference"):
+    with pytest.raises(LimitMissed, match="has no references"):
         judge(source, require_references=True).floor(source.measure(SINGLE), "throughput")
 
     assert [None, None] == [v.limit for v in verdicts]
@@ -172,3 +188,59 @@ def test_an_oversubscribed_variant_is_never_judged(judge, verdicts):
         judge(Launches(steps(1.5), flags=["oversubscribed"])).ratio(PAIR, LIMIT)
 
     assert Verdict.UNREFERENCED is error.value.verdict
+
+
+EXPECTED = f"""
+[[expected_failure]]
+variant = "{DDP1.id}"
+metric = "ddp_overhead"
+reason = "ticket 12"
+expires = 2027-01-01
+"""
+
+
+def expecting():
+    return [parse(whole(EXPECTED).replace('cpu = "C"\n', ""), "f.toml", lambda variant: None)]
+
+
+def test_a_failure_that_is_expected_is_no_failure(judge, verdicts):
+    """pytest shows an expected failure; the record keeps the verdict and says that it was expected, and why."""
+    with pytest.raises(pytest.xfail.Exception, match="ticket 12"):
+        judge(Launches(steps(1.5)), files=expecting()).ratio(PAIR, LIMIT)
+
+    assert [("fail", "ticket 12")] == [(v.verdict, v.expected) for v in verdicts]
+
+
+def test_a_success_that_was_not_expected_is_told(judge, verdicts):
+    """The test passes, whoever runs it is told, and the reasons say what to do."""
+    told = []
+    judge(Launches(steps(1.05)), files=expecting(), surprise=told.append).ratio(PAIR, LIMIT)
+
+    assert ["ticket 12"] == told
+    assert "remove the expected failure" in verdicts[0].reasons[0]
+
+
+def test_an_invalid_launch_is_no_expected_failure(judge):
+    """What was not measured is neither expected nor a surprise."""
+    with pytest.raises(Unproven) as error:
+        judge(Launches(steps(1.5), valid=False, reasons=["x"]), files=expecting()).ratio(PAIR, LIMIT)
+
+    assert Verdict.INVALID is error.value.verdict
+
+
+def test_a_floor_takes_the_launches_that_it_confirms(judge, verdicts):
+    """Launches of the earlier run come with those of this one: with no reference all are told."""
+    source = Launches(steps(1))
+    earlier = [record_of(SINGLE, 0.02, run="before") for _ in range(5)]
+    with pytest.raises(Unproven):
+        judge(source, earlier=earlier).floor(source.measure(SINGLE), "throughput")
+
+    assert 10 == verdicts[0].launches
+
+
+def test_a_floor_is_not_judged_over_two_stacks(judge):
+    """A confirmation by another stack confirms nothing."""
+    source = Launches(steps(1))
+    earlier = [record_of(SINGLE, 0.02, stack={"torch": "1.0"})]
+    with pytest.raises(Unproven, match="different stacks"):
+        judge(source, earlier=earlier).floor(source.measure(SINGLE), "throughput")

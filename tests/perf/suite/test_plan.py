@@ -63,7 +63,9 @@ def context(profile="quick", cores=16):
     return Context("run", PROFILES[profile], cores, "/cache", None)
 
 
-@pytest.mark.parametrize("name", sorted(GROUPS))
+@pytest.mark.parametrize(
+    "name", sorted(name for name, group in GROUPS.items() if group.question != "compare")
+)
 def test_members_of_a_group_are_fed_alike(name):
     """Workers and threads are equal for all members of a group, so that a ratio compares one thing only."""
     group = GROUPS[name]
@@ -89,7 +91,8 @@ def test_members_of_a_round_share_a_seed_and_rounds_differ():
 
 def test_smoke_judges_one_pair_and_looks_at_the_rest():
     """In smoke one pair has 5 launches a side, every other group one."""
-    counts = {g.name: launches_planned(g, PROFILES["smoke"]) for g in GROUPS.values() if "cpu" in g.name}
+    inside = [g for g in GROUPS.values() if "cpu" in g.name and "smoke" in g.profiles]
+    counts = {g.name: launches_planned(g, PROFILES["smoke"]) for g in inside}
 
     assert ["loader@mnist_cnn-cpu"] == [name for name, count in counts.items() if count == 5]
     assert {1, 5} == set(counts.values())
@@ -135,7 +138,7 @@ def test_a_machine_s_rates_are_launched_once_unless_more_is_asked_for(name):
     """A card repeats each rate within its launch; five cards of 20 s each are for whoever wants references."""
     group = GROUPS[name]
 
-    assert [1, 1, 1] == [launches_planned(group, profile) for profile in PROFILES.values()]
+    assert {1} == {launches_planned(group, profile) for profile in PROFILES.values()}
     assert 5 == launches_planned(group, PROFILES["quick"].with_launches(5))
 
 

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import pytest
-from suite_records import PAIR_GROUP, spec_of
+from launch_records import PAIR_GROUP, spec_of
 
 from perf.launch.preflight import NodeFacts
 from perf.suite.preflight import Preflight, Unfit

@@ -8,7 +8,6 @@ import re
 import subprocess
 import sys
 from collections import Counter
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -18,54 +17,6 @@ from perf import contract, records
 ROOT = Path(__file__).parents[3]
 HERE = Path(__file__).parent / "helpers"
 H100S = ROOT / "docs" / "measurements" / "2026-11-28-h100-whole"
-
-
-@dataclass
-class Outcome:
-    """What an inner run left: exit status, output, and its folder."""
-
-    status: int
-    output: str
-    results: Path
-
-    @property
-    def run(self) -> records.Run:
-        return records.Run((self.results / "latest").resolve())
-
-    @property
-    def verdicts(self) -> dict[str, str]:
-        return {v.test: v.verdict for v in self.run.verdicts()}
-
-
-@pytest.fixture
-def suite(tmp_path):
-    """Run pytest on the repository's perf tests in a process of its own; returns the outcome."""
-
-    def run(*arguments: str, **settings) -> Outcome:
-        environment = {k: v for k, v in os.environ.items() if not k.startswith(("PYTEST_", "COV_"))}
-        environment |= {"FAKE_STACK": json.dumps(settings), "PYTHONPATH": str(HERE), "COLUMNS": "120"}
-        command = [
-            sys.executable,
-            "-m",
-            "pytest",
-            "-p",
-            "fake_stack",
-            "-p",
-            "no:cacheprovider",
-        ]
-        done = subprocess.run(
-            # Nothing is timed here, so the node's lock is left to those who time something.
-            [*command, "--share-node", "--results", str(tmp_path / "results"), *(arguments or ("perf",))],
-            cwd=ROOT,
-            env=environment,
-            capture_output=True,
-            text=True,
-            timeout=120,
-            check=False,
-        )
-        return Outcome(done.returncode, done.stdout + done.stderr, tmp_path / "results")
-
-    return run
 
 
 def test_a_healthy_smoke_run_ends_with_0_and_leaves_every_file(suite):
@@ -432,7 +383,7 @@ def test_a_machine_has_a_card_whose_rates_are_measured_and_unreferenced(suite):
     assert ["machine-single-1gpu", "machine-ddp-2gpu-nccl"] == [r.variant for r in done.run.records()]
     metrics = {v.metric: v.unit for v in done.run.verdicts()}
     assert {"matmul_fp32", "host_to_device_pinned", "peer_copy", "all_reduce_unet3d"} < set(metrics)
-    assert {"B/s"} == set(metrics.values())
+    assert {"FLOP/s", "B/s", "1/s"} == set(metrics.values())
     assert {"unreferenced"} == set(done.verdicts.values())
     assert "matmul_tf32 can't be had here: the fake stack has none" in done.output
 

@@ -20,10 +20,10 @@ import pytest
 from perf import contract
 from perf.contract import LaunchSpec, RankRecord
 from perf.profiles import PROFILES
-from perf.rates import RATES
 from perf.training import worker
 from perf.training.phases import PHASES
 from perf.training.state import State
+from perf.verdict.machine import RATES
 from perf.workloads import WORKLOADS
 from tests.perf.training.helpers import make_spec
 

@@ -5,7 +5,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from perf.verdict.quantiles import median_rank, student_t_quantile, student_t_tail
+from perf.verdict.quantiles import (
+    chi_square_quantile,
+    chi_square_tail,
+    median_rank,
+    student_t_quantile,
+    student_t_tail,
+)
 
 
 @pytest.mark.parametrize("df", [1, 2, 3, 4, 5, 8, 9, 18, 30, 101])
@@ -53,3 +59,22 @@ def test_median_rank_is_the_sign_tests(n, level, rank):
 def test_median_rank_of_a_sure_level_is_all():
     """At level one every value bounds the median."""
     assert 3 == median_rank(3, 1.0)
+
+
+@given(st.floats(0.0, 400.0), st.integers(1, 200))
+def test_chi_square_tail_equals_scipys(x, df):
+    """The tail agrees with scipy's, for odd and even degrees of freedom."""
+    assert pytest.approx(float(stats.chi2.sf(x, df)), rel=1e-9, abs=1e-14) == chi_square_tail(x, df)
+
+
+@given(st.floats(1e-4, 1 - 1e-4), st.integers(1, 200))
+def test_chi_square_quantile_equals_scipys(p, df):
+    """The quantile agrees with scipy's to nine digits."""
+    assert pytest.approx(float(stats.chi2.ppf(p, df)), rel=1e-9) == chi_square_quantile(p, df)
+
+
+@pytest.mark.parametrize(("p", "df"), [(0.0, 3), (1.0, 3), (0.5, 0)])
+def test_chi_square_refuses_what_it_cannot_compute(p, df):
+    """Probabilities outside the exact range, and no degrees of freedom, are errors."""
+    with pytest.raises(ValueError, match=r"1e-6|degree of freedom"):
+        chi_square_quantile(p, df)

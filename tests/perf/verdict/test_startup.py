@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from perf.verdict.startup import first_epoch_parts, in_words, start_parts
+from perf.verdict.startup import first_epoch_parts, in_words, start_parts, start_up
 
 SECONDS = st.floats(0.0, 1e4)
 
@@ -56,3 +56,14 @@ def test_one_epoch_has_no_excess(epochs, batches):
     """There is nothing to hold it against."""
     with pytest.raises(ValueError, match="two are needed"):
         first_epoch_parts(epochs, batches, 0.1, 0.01)
+
+
+def test_a_start_ends_with_the_first_step_of_the_slowest_rank():
+    """Interpreter, imports, process group, all before the warm-up, and the first step; None if one is not known."""
+    rank = {"interpreter": 0.1, "imports": 2.0, "process_group": 0.3, "until_warm_up": 1.0, "until_data": 0.5}
+    slow = {**rank, "imports": 3.0}
+    assert pytest.approx(4.9) == start_up([rank, slow], 0.5)
+    assert pytest.approx(3.8) == start_up([{k: v for k, v in rank.items() if k != "interpreter"}], 0.5)
+    assert start_up([rank], None) is None
+    assert start_up([], 0.5) is None
+    assert start_up([{"imports": 1.0}], 0.5) is None

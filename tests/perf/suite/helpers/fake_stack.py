@@ -2,7 +2,7 @@
 
 What it pretends to be comes from the environment variable FAKE_STACK, a JSON object: `gpus`, `cores`, `steps` (part of
 a member's id -> seconds a step), `fail` (part of a member's id -> message), `invalid` (likewise -> reason), `changes`
-(part of a member's id -> fields of the record), `rates` (name -> value, null: none). All else in the suite is real.
+(part of a member's id -> fields of the record), `rates` (name -> value, null: none), `host`. All else is real.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import hashlib
 import json
 import os
 import random
+import time
 import zlib
 from typing import Any
 
@@ -20,9 +21,9 @@ from perf import contract
 from perf.launch.failure import LaunchFailed, NotAvailable
 from perf.launch.preflight import NodeFacts
 from perf.launch.stack import Stack
-from perf.rates import RATES
 from perf.suite import measuring
 from perf.suite.plan import batches_an_epoch
+from perf.verdict.machine import RATES
 
 SETTINGS: dict[str, Any] = json.loads(os.environ.get("FAKE_STACK", "{}"))
 NOISE = 0.002
@@ -36,7 +37,8 @@ def _for(member: str, table: str, default: Any) -> Any:
 
 def member_of(spec: contract.LaunchSpec) -> str:
     """Return the id of the member that a spec launches."""
-    return spec.variant + ("" if spec.plan == "window" else f"+{spec.plan}")
+    plan = "" if spec.plan == "window" else f"+{spec.plan}"
+    return spec.variant + plan + (f"@{spec.side}" if spec.side else "")
 
 
 def epochs_of(spec: contract.LaunchSpec, rank: int, seconds: float) -> list[contract.EpochRecord]:
@@ -110,11 +112,11 @@ def launch(spec: contract.LaunchSpec, stack: Stack, **ignored: Any) -> contract.
             if hasattr(spec, field.name)
         }
         | {
-            "started_at": 0.0,
+            "started_at": time.time(),
             "launch_seconds": 3.0,
             "stack": {"torch": "0.0"},
             "data": {"kind": "generated"},
-            "host": ["fake"] * ranks,
+            "host": [SETTINGS.get("host", "fake")] * ranks,
             "device_names": ["fake"],
             "gpu_uuids": [[f"GPU-{rank}"] if spec.gpus else [] for rank in range(ranks)],
             "step_seconds": [steps] * ranks,
@@ -158,7 +160,7 @@ def launch(spec: contract.LaunchSpec, stack: Stack, **ignored: Any) -> contract.
                 for rank in range(ranks)
             ],
             "threads": [{"torch": spec.threads}] * ranks,
-            "startup_seconds": [{}] * ranks,
+            "startup_seconds": [{"imports": 2.0, "process_group": 0.0, "until_warm_up": 0.5}] * ranks,
             "telemetry": {},
             "valid": invalid is None,
             "reasons": [] if invalid is None else [invalid],

@@ -9,11 +9,11 @@ import pytest
 import torch
 
 from perf import contract
-from perf.rates import RATES
 from perf.training.identity import Identity
 from perf.training.rates import card
 from perf.training.rates.card import SCALES, Scale, measure_card, rates_between
 from perf.training.state import State
+from perf.verdict.machine import RATES
 from tests.perf.training.helpers import make_spec
 
 TINY = Scale(side=32, copy=2**16, transfer=2**16, read=2**16, least_read=2**12, checkpoint=2**16)

@@ -1,0 +1,112 @@
+"""A measurement held against what its system is known to do. Pure."""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime
+import math
+import statistics
+from collections.abc import Iterable, Sequence
+
+from perf.contract import LaunchRecord
+from perf.verdict.configuration import configuration
+from perf.verdict.confirm import judge_floor
+from perf.verdict.floors import Occasion
+from perf.verdict.known import Known, Library
+from perf.verdict.metrics import Metric
+from perf.verdict.outcome import Judgement, Verdict
+from perf.verdict.plausible import above_reference
+
+__all__ = ["floor_judgement", "node_of", "occasions_of", "variant_of"]
+
+
+def node_of(launch: LaunchRecord) -> str:
+    """Return the node of a launch; several joined by a plus sign."""
+    return "+".join(sorted(set(launch.host)))
+
+
+def date_of(launch: LaunchRecord) -> str:
+    """Return the date (UTC, ISO) on which a launch started."""
+    return datetime.datetime.fromtimestamp(launch.started_at, datetime.UTC).date().isoformat()
+
+
+def variant_of(launch: LaunchRecord) -> str:
+    """Return the key under which a launch's reference stands: the variant, and the plan where it is no window."""
+    return launch.variant + ("" if launch.plan == "window" else f"+{launch.plan}")
+
+
+def occasions_of(launches: Iterable[LaunchRecord], metric: Metric) -> list[Occasion]:
+    """Return a metric's values by occasion, the earliest first: the launches of one run on one node.
+
+    A run that goes on past midnight is one occasion, with the date of its first launch.
+    """
+    taken: dict[tuple[str, str], list[LaunchRecord]] = {}
+    for launch in sorted(launches, key=lambda one: one.started_at):
+        taken.setdefault((launch.run, node_of(launch)), []).append(launch)
+    return [
+        Occasion(date_of(found[0]), node, tuple(metric.values(found))) for (_, node), found in taken.items()
+    ]
+
+
+def floor_judgement(
+    launches: Sequence[LaunchRecord], metric: Metric, library: Library
+) -> tuple[Judgement, Known | None]:
+    """Judge launches of one variant, of one or several occasions, against its reference.
+
+    An occasion that missed comes first, so that a later one can confirm it; what comes after it in time comes next.
+
+    Parameters
+    ----------
+    launches
+        Valid launches, at least one; of one configuration.
+    library
+        What is known of the system on the date of the run.
+
+    Returns
+    -------
+    tuple
+        The judgement, always decided, and the reference that it was held against, if there is one.
+    """
+    first = launches[0]
+    found = library.find(variant_of(first), metric.name, configuration(first))
+    measured = occasions_of(launches, metric)
+    if isinstance(found, str):
+        return _unreferenced(measured, found), None
+    missed = next((i for i, occasion in enumerate(measured) if _misses(occasion, found)), 0)
+    judgement = judge_floor(
+        [*measured[missed:], *measured[:missed]],
+        found.floor,
+        can_confirm=False,
+        single_node=found.single_node,
+    )
+    if judgement.verdict is Verdict.PASS and metric.higher_is_better:
+        too_good = above_reference(
+            [value for occasion in measured for value in occasion.rates],
+            centre=found.floor.centre,
+            tolerance=found.floor.tolerance,
+            same_fingerprint=True,
+        )
+        if too_good:
+            judgement = dataclasses.replace(
+                judgement, verdict=Verdict.INVALID, reasons=(*too_good, *judgement.reasons)
+            )
+    return dataclasses.replace(judgement, reasons=(*judgement.reasons, *found.notes)), found
+
+
+def _misses(occasion: Occasion, known: Known) -> bool:
+    return bool(occasion.rates) and known.floor.missed_by(statistics.median(occasion.rates))
+
+
+def _unreferenced(measured: Sequence[Occasion], why: str) -> Judgement:
+    values = [value for occasion in measured for value in occasion.rates]
+    return Judgement(
+        verdict=Verdict.UNREFERENCED,
+        estimate=statistics.median(values) if values else math.nan,
+        low=min(values, default=math.nan),
+        high=max(values, default=math.nan),
+        limit=math.nan,
+        launches=len(values),
+        detectable=None,
+        reasons=(why,),
+        wants=0,
+    )

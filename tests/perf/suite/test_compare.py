@@ -1,0 +1,101 @@
+"""Two stacks from end to end, as a user compares them."""
+
+from __future__ import annotations
+
+import json
+import re
+
+ONE = ("-k", "mnist_cnn-single-1cpu-fp32-native]")
+STEP = "test_a_step_takes_no_longer[compare@mnist_cnn-single-1cpu-fp32-native]"
+
+
+def test_equal_stacks_pass_after_five_launches_a_side(suite):
+    """Step and start-up pass, memory and stalls say why they are not judged, and the launches alternate A B, B A."""
+    done = suite("perf", "--against=old/python", *ONE, "-rs", cores=2)
+    assert 0 == done.status, done.output
+    assert {"step_time": "pass", "start_up": "pass"} == {v.metric: v.verdict for v in done.run.verdicts()}
+    launches = done.run.records()
+    assert ["old", "new", "new", "old", "old", "new", "new", "old", "old", "new"] == [
+        one.side for one in launches
+    ]
+    assert "nobody counts what torch allocates on a CPU" in done.output
+    assert "windows of 400 steps, these have 60" in done.output
+
+
+def test_a_slower_stack_fails_with_the_usual_exit_status(suite):
+    """5 % beyond a margin of 2 %: a failure that names both sides, and status 1."""
+    done = suite("perf", "--against=old/python", *ONE, steps={"mnist": 0.01, "@new": 0.0105})
+    assert 1 == done.status, done.output
+    (verdict,) = [v for v in done.run.verdicts() if v.test == STEP]
+    assert ("fail", 7, 1.02) == (verdict.verdict, verdict.launches, verdict.limit)
+    assert "The new side is slower by" in done.output
+
+
+def test_a_faster_stack_passes_and_is_said_to_be_faster(suite):
+    """A new stack may be as fast as it likes."""
+    done = suite("perf", "--against=old/python", *ONE, steps={"mnist": 0.01, "@new": 0.005})
+    assert 0 == done.status, done.output
+    assert "faster" in done.output
+
+
+def test_the_margin_is_what_was_asked_for(suite):
+    """A slowdown of 5 % passes at a margin of 20 %."""
+    done = suite("perf", "--against=old/python", "--margin=20%", *ONE, steps={"mnist": 0.01, "@new": 0.0105})
+    assert 0 == done.status, done.output
+    assert 1.2 == next(v.limit for v in done.run.verdicts() if v.test == STEP)
+
+
+def test_a_stack_that_does_less_work_fails(suite):
+    """Fewer parameters, another first batch or another loss is not the same work."""
+    for changes, words in (
+        ({"parameters": 7}, "{1199882} == {7}"),
+        ({"loss_last": 1.9}, "loss_last is 1.9 with the new stack and 1 with the old one"),
+    ):
+        done = suite(
+            "perf",
+            "--against=old/python",
+            *ONE,
+            "-k",
+            "same_work and single-1cpu-fp32-native]",
+            changes={"@new": changes},
+        )
+        assert 1 == done.status, done.output
+        assert words in " ".join(done.output.split())
+
+
+def test_a_comparison_is_judged_again_from_its_records(suite):
+    """Stored launches of both sides give the same verdicts."""
+    first = suite("perf", "--against=old/python", *ONE, steps={"mnist": 0.01, "@new": 0.0105})
+    again = suite("perf", f"--records={first.run.folder}", *ONE)
+    assert 1 == again.status, again.output
+    assert first.verdicts == again.verdicts
+
+
+def test_what_does_not_go_together_is_a_usage_error(suite):
+    """A comparison needs an old stack, and an old stack a comparison; a margin is a percentage."""
+    for arguments, words in (
+        (("--profile=compare",), "name the old one with --against"),
+        (("--profile=quick", "--against=x"), "--against belongs to the profiles compare and compare-full"),
+        (("--against=x", "--margin=two"), "--margin two is no percentage such as 2%"),
+        (("--against=x", "--margin=0%"), "is no percentage"),
+    ):
+        done = suite("perf", *arguments)
+        assert 4 == done.status
+        assert words in done.output
+
+
+def test_other_runs_hold_no_comparisons(suite):
+    """Without --against no comparison is collected, and with it nothing else."""
+    plain = suite("perf", "--collect-only", "-q").output
+    compared = suite("perf", "--collect-only", "-q", "--against=x").output
+    assert "test_throughput.py" in plain
+    assert "test_compare" not in plain
+    assert "test_compare.py" in compared
+    assert not re.search(r"test_(throughput|ddp|loader)", compared)
+
+
+def test_environment_holds_both_stacks(suite):
+    """What was compared with what is in environment.json."""
+    done = suite("perf", "--against=old/python", *ONE)
+    environment = json.loads((done.run.folder / "environment.json").read_text(encoding="utf-8"))
+    assert "fake" == environment["against"]["name"] == environment["stack"]["name"]

@@ -1,0 +1,145 @@
+from __future__ import annotations
+
+import tomllib
+
+import pytest
+import tomlkit
+from hypothesis import given
+from hypothesis import strategies as st
+
+from perf.tomlfile import TomlError, load, nearest, places
+
+TEXT = """\
+# a comment, with [brackets] and a = sign
+schema = 1
+
+[system]
+gpu = "x = [y]"   # another
+
+[reference."a.b-c".throughput]
+unit = "samples/s"
+launches = [
+    1.0,
+    # a comment in a list
+    2.0,
+]
+text = '''
+[not.a.table]
+nor = "a key"
+'''
+point = { x = 1, y = 2 }
+a."b=c" = 1
+
+[[reference."a.b-c".throughput.occasion]]
+date = 2026-11-28
+[[reference."a.b-c".throughput.occasion]]
+date = 2026-11-29
+"""
+
+THROUGHPUT = ("reference", "a.b-c", "throughput")
+
+
+@pytest.mark.parametrize(
+    ("path", "line"),
+    [
+        (("schema",), 2),
+        (("system",), 4),
+        (("system", "gpu"), 5),
+        (THROUGHPUT, 7),
+        ((*THROUGHPUT, "launches"), 9),
+        ((*THROUGHPUT, "text"), 14),
+        ((*THROUGHPUT, "point"), 18),
+        ((*THROUGHPUT, "a", "b=c"), 19),
+        ((*THROUGHPUT, "occasion", 0, "date"), 22),
+        ((*THROUGHPUT, "occasion", 1), 23),
+        ((*THROUGHPUT, "occasion", 1, "date"), 24),
+    ],
+)
+def test_every_key_and_table_has_its_line(path, line):
+    """Lines are found through comments, lists over several lines, texts that look like TOML, and arrays of tables."""
+    assert line == places(TEXT)[path]
+
+
+def test_what_looks_like_toml_inside_a_text_is_no_place():
+    """A table's header inside a text of several lines is text."""
+    assert not [path for path in places(TEXT) if "not" in path or "nor" in path]
+
+
+NAMES = st.text(min_size=1, max_size=8).filter(lambda text: text.isprintable())
+
+
+@given(st.dictionaries(NAMES, st.dictionaries(NAMES, st.integers() | NAMES, max_size=4), max_size=4))
+def test_every_key_of_any_file_has_a_place(data):
+    """Whatever the names of tables and keys are, each is found, in a line that holds its value."""
+    text = tomlkit.dumps(data)
+    lines = text.split("\n")
+    found = places(text)
+    for table, values in tomllib.loads(text).items():
+        assert lines[found[table,] - 1].startswith("[")
+        for key in values:
+            assert "=" in lines[found[table, key] - 1]
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("a = 1\nb = 2\na = 3\n", "f.toml:3: a: written twice"),
+        ("[x]\n[y]\n[x]\n", r"f.toml:3: \[x\]: written twice"),
+        ("a = 1\nb =\n", "f.toml:2: Invalid value: b ="),
+    ],
+)
+def test_broken_toml_names_its_line(text, words):
+    """A key that is written twice and a value that is missing are errors with the file's name and the line."""
+    with pytest.raises(TomlError, match=words):
+        load(text, "f.toml")
+
+
+@pytest.mark.parametrize(
+    ("text", "take", "words"),
+    [
+        ("a = 1", lambda s: s.text("a"), "f.toml:1: a: expected a text in quotation marks, got 1"),
+        ("a = ' '", lambda s: s.text("a"), "expected a text"),
+        ("a = true", lambda s: s.whole("a"), "expected a whole number of at least 0, got True"),
+        ("\na = -1", lambda s: s.whole("a"), "f.toml:2: a: expected a whole number"),
+        ("a = nan", lambda s: s.number("a"), "expected a number, got nan"),
+        ("a = 0", lambda s: s.number("a", above=0.0), "a number above 0, got 0"),
+        ("a = -0.1", lambda s: s.number("a", least=0.0), "a number of at least 0, got -0.1"),
+        ("a = 'x'", lambda s: s.flag("a"), "true or false"),
+        ("a = '2026-11-28'", lambda s: s.date("a"), "without quotation marks"),
+        ("a = 2026-11-28T10:00:00", lambda s: s.date("a"), "a date such as"),
+        ("a = [1]", lambda s: s.texts("a"), "a list of texts"),
+        ("a = [1, -2]", lambda s: s.numbers("a", above=0.0, least=1), "at least 1 numbers above 0"),
+        ("a = [1]", lambda s: s.numbers("a", above=0.0, least=2), "at least 2 numbers"),
+        ("a = 1", lambda s: s.table("a"), "expected a table"),
+        ("a = 1", lambda s: s.tables("a"), r"each headed \[\[a\]\]"),
+        ("a = { b = [1] }", lambda s: s.plain("a"), "a table of texts, numbers"),
+        ("", lambda s: s.text("a"), "the file: lacks the key 'a': a text"),
+    ],
+)
+def test_a_wrong_value_names_line_key_and_what_was_expected(text, take, words):
+    """Each kind of value is checked, and true is no number."""
+    with pytest.raises(TomlError, match=words):
+        take(load(text, "f.toml"))
+
+
+def test_an_unknown_key_gets_the_nearest_known_one():
+    """What nobody asked for is an error at its line, with a hint."""
+    section = load("unit = 's'\ntolerence = 1\n", "f.toml")
+    section.text("unit")
+    section.number("tolerance", None)
+    with pytest.raises(TomlError, match=r"f\.toml:2: tolerence: unknown key; did you mean 'tolerance'\?"):
+        section.finish()
+
+
+def test_an_error_inside_an_array_of_tables_counts_from_1():
+    """The second table of an array is called the second."""
+    second = load("[[a]]\nb = 1\n[[a]]\nb = 'x'\n", "f.toml").tables("a")[1]
+    with pytest.raises(TomlError, match=r"f\.toml:4: a\[2\]\.b: expected"):
+        second.whole("b")
+
+
+def test_a_hint_lists_what_is_known_where_nothing_is_near():
+    """A word like no other gets the list, unless it is long; without anything known, that is said."""
+    assert "known are one, two" == nearest("zzz", ["two", "one"])
+    assert "it is not known" == nearest("zzz", [])
+    assert "it is not known" == nearest("zzz", [str(i) for i in range(30)])

@@ -1,0 +1,347 @@
+"""A real Slurm of two nodes on one machine: munge, MariaDB, slurmdbd, slurmctld, two slurmd.
+
+Everything is its own: ports, folders, munge's key and socket, the names of its control groups. A Slurm that the machine
+has in production is neither read nor touched.
+"""
+
+from __future__ import annotations
+
+import getpass
+import json
+import os
+import secrets
+import shutil
+import socket
+import subprocess
+import time
+from collections.abc import Iterable
+from dataclasses import asdict
+from pathlib import Path
+
+from tests.slurm import cgroups, config, packages, processes
+from tests.slurm.config import Layout
+from tests.slurm.processes import DaemonError
+
+CLEARED = ("SLURM", "SBATCH", "SALLOC", "SRUN", "SQUEUE", "SACCT", "SCANCEL", "SINFO", "PMI")
+"""Beginnings of variables that would reach into this cluster from another one, or from a job of it."""
+
+
+class Cluster:
+    """A cluster in a folder. Another process can open the same folder and stop it.
+
+    Parameters
+    ----------
+    layout
+        What the cluster is; `create` makes one, `load` reads it back.
+    """
+
+    def __init__(self, layout: Layout) -> None:
+        self.layout = layout
+        self.root = layout.root
+
+    # --- making
+
+    @classmethod
+    def create(cls, root: Path, *, accounting: bool = True) -> Cluster:
+        """Write the configuration of a new cluster into `root`, which must be empty or missing. Starts nothing."""
+        root = root.absolute()
+        if root.exists() and any(root.iterdir()):
+            raise FileExistsError(
+                f"{root} is not empty. Name a new folder, or stop the cluster that lies there."
+            )
+        # Paths of sockets end at 107 characters (unix(7)).
+        if len(os.fsencode(root)) > 80:
+            raise ValueError(f"{root} is too long a path for the sockets in it: at most 80 bytes.")
+        ports = free_ports(3 + len(config.NODES))
+        layout = Layout(
+            root=root,
+            host=socket.gethostname().split(".")[0],
+            user=getpass.getuser() if os.geteuid() else "root",
+            controller=ports[0],
+            database=ports[1],
+            accounting=ports[2],
+            nodes=tuple(ports[3:]),
+            with_accounting=accounting,
+            cgroup=cgroups.claim(config.NODES),
+        )
+        cluster = cls(layout)
+        cluster._write()
+        return cluster
+
+    @classmethod
+    def load(cls, root: Path) -> Cluster:
+        """Open the cluster that was made in `root`."""
+        root = root.absolute()
+        try:
+            fields = json.loads((root / "cluster.json").read_text(encoding="utf-8"))
+        except FileNotFoundError as error:
+            raise FileNotFoundError(f"{root} holds no cluster: cluster.json is missing there.") from error
+        fields.update(root=Path(fields["root"]), nodes=tuple(fields["nodes"]))
+        return cls(Layout(**fields))
+
+    def _write(self) -> None:
+        root, layout = self.root, self.layout
+        root.mkdir(parents=True, exist_ok=True)
+        root.chmod(0o755)  # munged refuses a socket that not everybody can reach
+        for name in ("log", "pids", "state", "munge", "database", "cgroup", *config.NODES):
+            (root / name).mkdir()
+        for node in config.NODES:
+            (root / node / "spool").mkdir()
+            for gpu in range(config.GPUS):
+                (root / node / f"gpu{gpu}").symlink_to("/dev/null")  # slurmd wants a device
+        password = secrets.token_hex(16)
+        texts = {
+            "slurm.conf": config.slurm_conf(layout),
+            "gres.conf": config.gres_conf(layout),
+            "cgroup.conf": config.cgroup_conf(layout),
+            "cluster.json": json.dumps({**asdict(layout), "root": str(root)}, indent=1) + "\n",
+        }
+        private = {
+            "slurmdbd.conf": config.slurmdbd_conf(layout, password),
+            "database.sql": config.database_sql(password),
+        }
+        for name, text in texts.items():
+            (root / name).write_text(text, encoding="utf-8")
+        for name, text in private.items():
+            (root / name).touch(mode=0o600)
+            (root / name).write_text(text, encoding="utf-8")
+
+    # --- the environment
+
+    @property
+    def variables(self) -> dict[str, str]:
+        """What a process needs to find this cluster."""
+        return {"SLURM_CONF": str(self.root / "slurm.conf")}
+
+    def environment(self) -> dict[str, str]:
+        """Return this process' environment with this cluster in it and every other one taken out."""
+        kept = {name: value for name, value in os.environ.items() if not name.startswith(CLEARED)}
+        return {**kept, "PATH": packages.search_path(), **self.variables}
+
+    def run(
+        self, *command: str, check: bool = True, timeout: float = 60.0
+    ) -> subprocess.CompletedProcess[str]:
+        """Run a command against this cluster and return what it said.
+
+        Raises
+        ------
+        DaemonError
+            It failed and `check` is set.
+        """
+        done = subprocess.run(
+            command,
+            env=self.environment(),
+            cwd=self.root,
+            capture_output=True,
+            text=True,
+            timeout=timeout,
+            check=False,
+        )
+        if check and done.returncode != 0:
+            raise DaemonError(
+                f"{' '.join(command)} ended with {done.returncode}: {done.stderr or done.stdout}"
+            )
+        return done
+
+    # --- starting and stopping
+
+    def start(self) -> None:
+        """Start every daemon and wait until both nodes take jobs. On failure stop again what was started."""
+        lacking = packages.missing(accounting=self.layout.with_accounting)
+        if lacking:
+            raise DaemonError(packages.sentence(lacking))
+        try:
+            self._start_munge()
+            if self.layout.with_accounting:
+                self._start_database()
+                self.start_accounting()
+            self.start_controller()
+            for node in config.NODES:
+                self.start_node(node)
+            self.wait_for_nodes(config.NODES, ("idle",))
+        except BaseException:
+            self.stop()
+            raise
+
+    def stop(self) -> None:
+        """Cancel every job, end every daemon and every process of a job, and remove the control groups."""
+        running = processes.known(self.root)
+        if "slurmctld" in running and running["slurmctld"].process() is not None:
+            self._cancel_all()
+        for name in ("slurmctld", *(f"slurmd-{node}" for node in config.NODES), "slurmdbd", "mariadbd"):
+            if name in running:
+                processes.stop(running[name], self.root)
+        # Whoever has our slurm.conf in its environment is a step, or something that a job started.
+        processes.end(processes.of_environment("SLURM_CONF", self.variables["SLURM_CONF"]), 5.0)
+        if "munged" in running:
+            processes.stop(running["munged"], self.root)
+        left = cgroups.release(config.NODES) if self.layout.cgroup else []
+        if left:
+            raise DaemonError(f"These control groups would not go: {', '.join(map(str, left))}")
+
+    def remove(self) -> None:
+        """Stop, and remove the folder."""
+        self.stop()
+        shutil.rmtree(self.root)
+
+    def _cancel_all(self) -> None:
+        self.run("scancel", f"--user={self.layout.user}", check=False)
+        limit = time.monotonic() + 15.0  # KillWait is 3 s; what is left after that is ended as a process
+        while time.monotonic() < limit:
+            if not self.run("squeue", "--noheader", check=False).stdout.strip():
+                return
+            time.sleep(0.2)
+
+    def clear(self) -> None:
+        """Make the cluster whole and empty: daemons that a test stopped are started, nodes resumed, jobs cancelled."""
+        alive = {name for name, each in processes.known(self.root).items() if each.process() is not None}
+        if self.layout.with_accounting and "slurmdbd" not in alive:
+            self.start_accounting()
+        if "slurmctld" not in alive:
+            self.start_controller()
+        self._cancel_all()
+        for node in config.NODES:
+            if f"slurmd-{node}" not in alive:
+                self.start_node(node)
+        for node, state in self.node_states().items():
+            if state.startswith(("down", "drain")):
+                self.set_node(node, "resume")
+        self.wait_for_nodes(config.NODES, ("idle",))
+
+    def _program(self, name: str) -> str:
+        found = shutil.which(name, path=packages.search_path())
+        if found is None:
+            raise DaemonError(packages.sentence([packages.PACKAGES[name]]))
+        return found
+
+    def _daemon(self, name: str, *command: str) -> processes.Running:
+        return processes.start(name, [self._program(command[0]), *command[1:]], self.root, self.environment())
+
+    def _start_munge(self) -> None:
+        folder = self.root / "munge"
+        key = folder / "key"
+        if not key.exists():
+            self.run(self._program("mungekey"), f"--keyfile={key}", "--create")
+        munged = self._daemon(
+            "munged",
+            "munged",
+            "--foreground",
+            "--force",  # root's own folder below /tmp: munged would rather have /run/munge
+            f"--socket={self.layout.munge_socket}",
+            f"--key-file={key}",
+            f"--pid-file={folder}/pid",
+            f"--log-file={self.root}/log/munged.log",
+            f"--seed-file={folder}/seed",
+        )
+        processes.wait_for("listening", self.layout.munge_socket.exists, munged, self.root)
+
+    def _start_database(self) -> None:
+        data = self.root / "database"
+        if not any(data.iterdir()):
+            self.run(
+                self._program("mariadb-install-db"),
+                "--no-defaults",
+                f"--user={self.layout.user}",
+                f"--datadir={data}",
+                "--auth-root-authentication-method=normal",
+                "--skip-test-db",
+                timeout=120.0,
+            )
+        database = self._daemon("mariadbd", "mariadbd", *config.database_options(self.layout))
+        processes.wait_for("listening", lambda: listens(self.layout.database), database, self.root)
+
+    def start_accounting(self) -> None:
+        """Start slurmdbd."""
+        slurmdbd = self._daemon("slurmdbd", "slurmdbd", "-D")
+        processes.wait_for("listening", lambda: listens(self.layout.accounting), slurmdbd, self.root)
+        clusters = self.run(
+            "sacctmgr", "--noheader", "--parsable2", "show", "cluster", "format=cluster"
+        ).stdout
+        if config.CLUSTER not in clusters.split():
+            self.run("sacctmgr", "--immediate", "add", "cluster", config.CLUSTER)
+
+    def stop_accounting(self) -> None:
+        """Stop slurmdbd. The controller keeps what it would have said until slurmdbd is back."""
+        processes.stop(processes.known(self.root)["slurmdbd"], self.root)
+
+    def start_controller(self) -> None:
+        """Start slurmctld. It takes up the jobs that it knew when it stopped."""
+        controller = self._daemon("slurmctld", "slurmctld", "-D")
+        processes.wait_for("answering", self._pinged, controller, self.root)
+
+    def stop_controller(self) -> None:
+        """Stop slurmctld and leave jobs running."""
+        processes.stop(processes.known(self.root)["slurmctld"], self.root)
+
+    def _pinged(self) -> bool:
+        return self.run("scontrol", "ping", check=False).returncode == 0
+
+    # --- nodes
+
+    def start_node(self, node: str) -> None:
+        """Start the slurmd of a node."""
+        name = f"slurmd-{node}"
+        slurmd = self._daemon(name, "slurmd", "-D", "-N", node)
+        port = self.layout.nodes[config.NODES.index(node)]
+        processes.wait_for("listening", lambda: listens(port), slurmd, self.root)
+
+    def crash_node(self, node: str) -> None:
+        """Kill a node's slurmd and every step on it, as a power cut would. The controller notices after SlurmdTimeout."""
+        running = processes.known(self.root)[f"slurmd-{node}"]
+        daemon = running.process()
+        inside = [
+            process
+            for process in processes.of_environment("SLURM_CONF", self.variables["SLURM_CONF"])
+            if processes.variable(process, "SLURMD_NODENAME") == node
+        ]
+        # slurmstepd, which does not name its node, first, or it would still report how its children ended.
+        steps = [parent for process in inside if (parent := processes.parent(process, "slurmstepd"))]
+        inside = [*steps, *inside]
+        processes.kill([*([daemon] if daemon else []), *inside])
+        processes.stop(running, self.root)
+
+    def set_node(self, node: str, state: str, reason: str = "set by a test") -> None:
+        """Set a node's state as an administrator does: down (jobs on it end as NODE_FAIL), drain, resume."""
+        words = [f"NodeName={node}", f"State={state}"]
+        if state.lower() != "resume":
+            words.append(f"Reason={reason}")
+        self.run("scontrol", "update", *words)
+
+    def node_states(self) -> dict[str, str]:
+        """Return what sinfo says of each node."""
+        lines = self.run("sinfo", "--noheader", "--Node", "--format=%N %T", check=False).stdout.splitlines()
+        return dict(line.split() for line in lines)
+
+    def wait_for_nodes(self, nodes: Iterable[str], states: Iterable[str], seconds: float = 60.0) -> None:
+        """Wait until each of the nodes is in one of the states."""
+        wanted, allowed = list(nodes), set(states)
+        limit = time.monotonic() + seconds
+        while True:
+            seen = self.node_states()
+            if all(seen.get(node) in allowed for node in wanted):
+                return
+            if time.monotonic() > limit:
+                raise DaemonError(
+                    f"After {seconds:g} s the nodes are {seen}, not {sorted(allowed)}.\n"
+                    + "\n".join(processes.said(name, self.root) for name in ("slurmctld", *config.NODES))
+                )
+            time.sleep(0.2)
+
+
+def free_ports(count: int) -> list[int]:
+    """Return TCP ports of 127.0.0.1 that were free a moment ago, all different."""
+    sockets = [socket.socket() for _ in range(count)]
+    try:
+        for each in sockets:
+            each.bind(("127.0.0.1", 0))
+        return [each.getsockname()[1] for each in sockets]
+    finally:
+        for each in sockets:
+            each.close()
+
+
+def listens(port: int) -> bool:
+    """Say whether something takes connections on a port of 127.0.0.1."""
+    with socket.socket() as client:
+        client.settimeout(1.0)
+        return client.connect_ex(("127.0.0.1", port)) == 0
