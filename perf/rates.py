@@ -21,6 +21,20 @@ def cards() -> list[Any]:
     return [pytest.param(m, id=m.group, marks=marks([m])) for m in members(plan=("rates",))]
 
 
+def trained() -> list[Any]:
+    """Return pytest params of what trains and the cards that it is held against; their id is the member's."""
+    found = []
+    for m in members(mode=("full", "synthetic")):
+        across = {"single"} | ({"ddp"} if m.variant.strategy == "ddp" else set())
+        needed = tuple(
+            c
+            for c in members(plan=("rates",))
+            if c.variant.device == m.variant.device and c.variant.strategy in across
+        )
+        found.append(pytest.param(m, needed, id=m.id, marks=marks([m, *needed])))
+    return found
+
+
 def each_rate() -> list[Any]:
     """Return pytest params of a member and each of its rates; their id begins with the member's group.
 

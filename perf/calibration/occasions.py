@@ -59,9 +59,9 @@ def new_occasions(
 ) -> tuple[list[New], list[LeftOut]]:
     """Return what one run adds to the references of its system.
 
-    What trains on its real loader is taken, in its home group, and the machine's rates, as the tests of floors take
-    it. Launches that were added for a test, and those that ran with a profiler, are left out, and so is a variant of which a launch was
-    invalid: a reference is made of launches that nothing speaks against.
+    What trains on its real loader is taken, in its home group, as the tests of floors take it, and what measures the
+    machine. Launches that were added for a test, and those that ran with a profiler, are left out, and so is a variant
+    of which a launch was invalid: a reference is made of launches that nothing speaks against.
 
     Parameters
     ----------

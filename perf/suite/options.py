@@ -42,6 +42,7 @@ class Options:
     confirms: Path | None = None
     against: str | None = None
     margin: float | None = None
+    portable_floors: bool = False
     site: Site | None = None
     job_folder: Path | None = None
 
@@ -117,6 +118,11 @@ def add_options(parser: pytest.Parser) -> None:
         "--margin",
         metavar="2%",
         help="slowdown that a comparison must not pass (default: the reference's margin, else 2%%)",
+    )
+    add(
+        "--portable-floors",
+        action="store_true",
+        help="hold each variant's fraction of the machine's own rates against known systems (docs/rates.md)",
     )
     add("--require-references", action="store_true", help="a number without a reference fails")
     add("--share-node", action="store_true", help="do not wait for other timed launches on this node")
@@ -197,6 +203,7 @@ def read_options(config: pytest.Config) -> Options:
         launch_timeout=timeout,
         launches=option.launches,
         save_model=option.save_model,
+        portable_floors=option.portable_floors,
         references=references,
         confirms=confirms,
         against=option.against,
