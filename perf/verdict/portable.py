@@ -214,7 +214,7 @@ def judge_portable(
         verdict=found.verdict,
         estimate=floor / found.estimate,
         low=floor / found.high,
-        high=floor / found.low,
+        high=floor / found.low if found.low > 0.0 else math.inf,  # one launch has no bound
         limit=floor,
         launches=found.launches,
         detectable=found.detectable,

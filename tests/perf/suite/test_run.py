@@ -403,3 +403,25 @@ def test_a_card_without_one_of_its_rates_is_not_whole(suite):
     done = suite("perf/test_machine.py", "-k", "whole", cores=2, changes={"machine-single": {"rates": {}}})
 
     assert 1 == done.status, done.output
+
+
+def test_portable_floors_are_judged_only_when_asked_for(suite):
+    """Without the option there is no such test; with it, and no known system, a fraction is unreferenced."""
+    plain = suite("perf", "-k", "portable or known_systems", "--collect-only", "-q", cores=8, gpus=2)
+    asked = suite(
+        "perf/test_portable.py",
+        "-k",
+        "mnist_cnn-single-1gpu-fp32-native]",
+        "--portable-floors",
+        cores=8,
+        gpus=2,
+    )
+
+    assert "no tests collected" in plain.output
+    assert 0 == asked.status, asked.output
+    assert {"unreferenced"} == set(asked.verdicts.values())
+    assert {"machine-single-1gpu", "mnist_cnn-single-1gpu-fp32-native"} < {
+        r.variant for r in asked.run.records()
+    }
+    assert "No known system has a fraction of this variant" in asked.output
+    assert "Of the machine's rates" in asked.output
