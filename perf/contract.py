@@ -58,7 +58,8 @@ class LaunchSpec:
     `optimizations` are switched on one by one, in the order of `OPTIMIZATIONS`; `optimizer` and `schedule` are names of
     the workload's, "" its own. `persistent`, `prefetch` (batches a worker keeps ready; null: torch's default) and
     `pin_memory` (null: on a GPU) belong to loaders with workers. `save_model` writes the trained parameters beside
-    the record, as the tutorials do. `side` is ``old`` or ``new`` where two stacks are compared.
+    the record, as the tutorials do. `side` is ``old`` or ``new`` where two stacks are compared, `launcher` is
+    ``fresh`` or, where the process was forked from one that had imported torch, ``fork``.
     """
 
     run: str
@@ -107,6 +108,7 @@ class LaunchSpec:
     pin_memory: Optional[bool] = None
     save_model: bool = False
     side: str = ""
+    launcher: str = "fresh"
     schema: int = SCHEMA
 
     @property
@@ -270,6 +272,7 @@ class LaunchRecord:
     schedule: str = ""
     drain_seconds: list[Optional[float]] = field(default_factory=list)
     side: str = ""
+    launcher: str = "fresh"
     schema: int = SCHEMA
 
 

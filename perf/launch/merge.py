@@ -117,6 +117,7 @@ def merge(spec: LaunchSpec, ranks: Sequence[RankRecord], launch_seconds: float) 
         schedule=spec.schedule,
         drain_seconds=[record.drain_seconds for record in clean],
         side=spec.side,
+        launcher=spec.launcher,
     )
 
 

@@ -253,6 +253,7 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
     """Set the exit status of a run in which perf tests were collected."""
     config = session.config
     mine = config.stash[SESSION]
+    mine.close()
     mine.stop_drawing()
     if hasattr(config, "workerinput") or config.option.collectonly or not mine.has_run:
         return

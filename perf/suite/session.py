@@ -143,6 +143,11 @@ class Session:
 
             self._drawing = Drawing(self.run.folder, reporter, quiet=config.option.verbose < 0)
 
+    def close(self) -> None:
+        """End what this process started to measure."""
+        if "measuring" in vars(self):
+            self.measuring.close()
+
     def stop_drawing(self) -> None:
         """Draw what is left and stop."""
         if self._drawing is not None:

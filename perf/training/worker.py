@@ -13,6 +13,7 @@ import os
 import sys
 import time
 from pathlib import Path
+from typing import Optional
 
 _STARTED = time.perf_counter()
 
@@ -35,6 +36,9 @@ gc.freeze()
 gc.enable()
 
 _IMPORTED = time.perf_counter()
+
+forked_at: Optional[float] = None
+"""When this process was forked from one that had imported everything (``perf.training.server``); None if it was not."""
 
 BAD_SPEC = 2
 NOT_IN_FORCE = 3
@@ -90,12 +94,20 @@ def check_words(spec: contract.LaunchSpec, where: str) -> None:
             )
 
 
-def run(spec: contract.LaunchSpec, workload: Workload, state: State) -> None:
-    """Train as the spec says and write the rank record."""
+def start_up() -> dict[str, float]:
+    """Return the seconds of this process's start until now: its own imports, or the fork that spared them."""
+    if forked_at is not None:
+        return {"fork": time.perf_counter() - forked_at}
     startup = {"imports": _IMPORTED - _STARTED}
     since_start = seconds_since_process_start()
     if since_start is not None:
         startup["interpreter"] = max(0.0, since_start - (time.perf_counter() - _STARTED))
+    return startup
+
+
+def run(spec: contract.LaunchSpec, workload: Workload, state: State) -> None:
+    """Train as the spec says and write the rank record."""
+    startup = start_up()
     apply_threads(spec.threads)
     apply_precision(spec.precision)
     identity = identify(spec.device, spec.devices_per_rank, os.environ)
