@@ -42,8 +42,18 @@ class Cluster:
     # --- making
 
     @classmethod
-    def create(cls, root: Path, *, accounting: bool = True) -> Cluster:
-        """Write the configuration of a new cluster into `root`, which must be empty or missing. Starts nothing."""
+    def create(cls, root: Path, *, accounting: bool = True, owner: int | None = None) -> Cluster:
+        """Write the configuration of a new cluster into `root`, which must be empty or missing. Starts nothing.
+
+        Parameters
+        ----------
+        root
+            Its folder, a short path.
+        accounting
+            With MariaDB and slurmdbd.
+        owner
+            Process with which the cluster ends: once it is gone, `sweep` stops and removes the cluster.
+        """
         root = root.absolute()
         if root.exists() and any(root.iterdir()):
             raise FileExistsError(
@@ -65,7 +75,14 @@ class Cluster:
             cgroup=cgroups.claim(config.NODES),
         )
         cluster = cls(layout)
-        cluster._write()
+        try:
+            cluster._write()
+            if owner is not None:
+                processes.note(processes.identify("owner", owner), root)
+        except BaseException:
+            if layout.cgroup:
+                cgroups.release(config.NODES)
+            raise
         return cluster
 
     @classmethod
@@ -286,7 +303,7 @@ class Cluster:
         processes.wait_for("listening", lambda: listens(port), slurmd, self.root)
 
     def crash_node(self, node: str) -> None:
-        """Kill a node's slurmd and every step on it, as a power cut would. The controller notices after SlurmdTimeout."""
+        """Kill a node's slurmd and every step on it, as a power cut would. The controller notices by SlurmdTimeout."""
         running = processes.known(self.root)[f"slurmd-{node}"]
         daemon = running.process()
         inside = [
@@ -326,6 +343,20 @@ class Cluster:
                     + "\n".join(processes.said(name, self.root) for name in ("slurmctld", *config.NODES))
                 )
             time.sleep(0.2)
+
+
+def sweep(folder: Path, prefix: str) -> list[Path]:
+    """Stop and remove the clusters below `folder` whose owner is gone (killed, so that it could not); return them."""
+    swept = []
+    for root in sorted(folder.glob(f"{prefix}*")):
+        try:
+            owner = processes.known(root).get("owner")
+            if owner is not None and owner.process() is None:
+                Cluster.load(root).remove()
+                swept.append(root)
+        except OSError:  # somebody else's, or just being removed
+            continue
+    return swept
 
 
 def free_ports(count: int) -> list[int]:
