@@ -188,8 +188,10 @@ def test_recording_is_read_back():
 
 
 def test_every_recording_can_be_read():
-    """Each recorded file of a real Slurm holds commands with their outputs."""
-    files = sorted(RECORDED.glob("slurm-*/*.txt"))
-    assert files
+    """Each recorded file holds commands with their outputs, and says where they come from."""
+    files = sorted(RECORDED.glob("*/*.txt"))
+    assert {"lsf", "slurm-22.05.8"} <= {path.parent.name for path in files}
     for path in files:
-        assert read(path.read_text(encoding="utf-8")), path
+        text = path.read_text(encoding="utf-8")
+        assert text.splitlines()[1].startswith(("# Recorded from ", "# NOT recorded")), path
+        assert read(text), path
