@@ -1,0 +1,1 @@
+"""Running the suite as jobs: site files, schedulers, job directories, watching, merging."""
