@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from tests.slurm import cgroups, config, packages, processes
-from tests.slurm.cluster import Cluster, free_ports, sweep
+from tests.slurm.cluster import Cluster, sweep
+from tests.slurm.ports import free_ports
 from tests.slurm.recording import RECORDED, read, text_of
 
 HERE = Path(__file__).resolve().parent
