@@ -17,6 +17,9 @@ GPU_COUNTS = (1, 2)
 CPU_RANKS = 2
 """Processes of DDP on the CPU."""
 
+NODES = 2
+"""Nodes of the catalogue's variants on several: the smallest number that has a network between them."""
+
 SWEEP = (1, 2, 4, 8)
 """Loader workers a GPU of the sweep; 0 is no worker but the training process itself, and its own question."""
 
@@ -122,6 +125,9 @@ def _acceptance(make: Maker, profiles: tuple[str, ...]) -> Iterator[Declaration]
         yield Declaration("dp", _windows(make.dp(make.many), make.ddp(make.many)), profiles=profiles)
     else:
         yield Declaration("ranks", _windows(make.ddp(make.many)), profiles=profiles)
+    # One node beside two, in the same allocation: what the network adds. Skipped, with the reason, on one node.
+    several_nodes = make.ddp(make.many, nodes=NODES)
+    yield Declaration("nodes", _windows(make.ddp(make.many), several_nodes), judged=False, profiles=profiles)
     yield Declaration("epochs", ((full, "epochs"),), profiles=profiles)
     yield Declaration("samples", ((alone, "audit"),), judged=False, profiles=profiles)
     yield Declaration("samples_ddp", ((make.ddp(make.many, "io"), "audit"),), judged=False, profiles=profiles)

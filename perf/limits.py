@@ -6,6 +6,8 @@ value touches is answered with `inconclusive`). Sites override a limit, with a r
 
 from __future__ import annotations
 
+import dataclasses
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 
@@ -17,6 +19,23 @@ class Limit:
     value: float
     unit: str
     why: str
+
+
+@dataclass(frozen=True)
+class Override:
+    """What a site says instead of a limit, and why (``[limits]`` of its site file)."""
+
+    value: float
+    reason: str
+
+
+def overridden(limit: Limit, overrides: Mapping[str, Override]) -> Limit:
+    """Return the limit that holds at a site: its own where it has one for the metric, with both numbers in `why`."""
+    own = overrides.get(limit.metric)
+    if own is None:
+        return limit
+    why = f"This site's own limit instead of {limit.value:g}: {own.reason}"
+    return dataclasses.replace(limit, value=own.value, why=why)
 
 
 LOADER_SHARE = Limit(

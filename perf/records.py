@@ -21,6 +21,7 @@ from perf import contract
 RECORDS = "records.jsonl"
 VERDICTS = "verdicts.jsonl"
 EVENTS = "events.jsonl"
+OUTCOMES = "outcomes.jsonl"
 ENVIRONMENT = "environment.json"
 LATEST = "latest"
 
@@ -83,14 +84,15 @@ def new_run_name(now: datetime.datetime | None = None) -> str:
 
 @dataclass(frozen=True)
 class Run:
-    """The folder of one run."""
+    """The folder of one run, or of one of its jobs: `part_of` then names the run."""
 
     folder: Path
+    part_of: str = ""
 
     @property
     def name(self) -> str:
         """The run's name, which is its folder's."""
-        return self.folder.name
+        return self.part_of or self.folder.name
 
     @classmethod
     def create(cls, results: Path, name: str | None = None) -> Run:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import statistics
+from typing import Any
+
 import pytest
 
 from perf.catalogue import Pair, groups, pairs
@@ -10,6 +13,12 @@ from perf.suite.judge import Judge
 
 _WORLD_SIZE_1 = [Pair(g, g.member("ddp", count=1), g.member("single")) for g in groups("ddp")]
 _WEAK = [Pair(g, m, g.member("single")) for g in groups("ddp") for m in g.members if m.variant.count > 1]
+_NODES = [
+    Pair(g, m, next(base for base in g.members if base.variant.nodes == 1))
+    for g in groups("nodes")
+    for m in g.members
+    if m.variant.nodes > 1
+]
 _DP = [Pair(g, g.member("ddp"), g.member("dp")) for g in groups("dp")]
 
 
@@ -29,3 +38,12 @@ def test_ddp_overhead_in_weak_scaling(pair: Pair, limits: Judge) -> None:
 def test_ddp_is_not_slower_than_dp(pair: Pair, limits: Judge) -> None:
     """At an equal global batch and equal workers a GPU, DDP is at least as fast as DataParallel."""
     limits.ratio(pair, DDP_AGAINST_DP, can_be_faster=True)
+
+
+@pytest.mark.parametrize("pair", pairs(_NODES))
+def test_what_another_node_costs_is_told(pair: Pair, bench: Any, limits: Judge) -> None:
+    """A step on two nodes beside the same on one, with as many samples a rank: the network's part, not judged yet."""
+    several, one = bench.measure(pair.new), bench.measure(pair.base)
+    ratio = statistics.median(several.step_medians) / statistics.median(one.step_medians)
+    said = f"A step on {pair.new.variant.nodes} nodes takes {ratio:.3g} times the step on one."
+    limits.tell("node_scaling", "ratio", several, ratio, [said])

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 from perf.contract import LaunchSpec
 from perf.launch.environment import MARKER, Driver, stack_environment
+from perf.launch.place import HERE, NODE, Place
 from perf.launch.stack import Stack
 
 WORKER = "perf.training.worker"
@@ -14,8 +15,10 @@ LOG_FOLDER = "logs"
 STRATEGIES = ("single", "dp", "ddp")
 
 
-def worker_command(spec: LaunchSpec, stack: Stack, spec_path: str, module: str = WORKER) -> list[str]:
-    """Return the command that starts a launch.
+def worker_command(
+    spec: LaunchSpec, stack: Stack, spec_path: str, module: str = WORKER, place: Place = HERE
+) -> list[str]:
+    """Return the command that starts a launch: the step, the stack's own shell and wrapper, its Python, the worker.
 
     DDP is started by torchrun, also with one rank: the same code path whatever the world size. Every option used here
     exists since torch 2.0.
@@ -23,37 +26,64 @@ def worker_command(spec: LaunchSpec, stack: Stack, spec_path: str, module: str =
     Raises
     ------
     ValueError
-        If the strategy is unknown, or the launch needs several nodes: those are started by the cluster's launcher.
+        If the strategy is unknown, or the launch needs more nodes than the place has.
     """
     if spec.strategy not in STRATEGIES:
         raise ValueError(
             f"variant {spec.variant}: strategy {spec.strategy!r} is not one of {', '.join(STRATEGIES)}"
         )
-    if spec.nodes != 1:
+    if spec.nodes > place.nodes:
         raise ValueError(
-            f"variant {spec.variant} needs {spec.nodes} nodes; one torchrun starts ranks on its own node only, "
-            f"so submit it to the cluster instead of launching it here"
+            f"variant {spec.variant} needs {spec.nodes} nodes and {place.nodes} can be had here; "
+            f"submit it to the cluster: python -m perf.cluster --site=FILE"
         )
-    if spec.strategy != "ddp":
-        if spec.ranks_per_node != 1:
-            raise ValueError(
-                f"variant {spec.variant}: strategy {spec.strategy} has one rank, the spec has {spec.ranks_per_node}"
-            )
-        return [stack.python, "-m", module, spec_path]
-    return [
+    start = [
+        *place.step(spec.nodes, stack.step_options),
+        *stack.before(place.node_number()),
         stack.python,
         "-m",
+    ]
+    if spec.strategy != "ddp":
+        if spec.world_size != 1:
+            raise ValueError(
+                f"variant {spec.variant}: strategy {spec.strategy} has one rank, the spec has {spec.world_size}"
+            )
+        return [*start, module, spec_path]
+    return [
+        *start,
         "torch.distributed.run",
-        "--standalone",
-        "--nnodes=1",
+        *_meeting(spec, place),
         f"--nproc-per-node={spec.ranks_per_node}",
         "--max-restarts=0",
         "--log-dir",
-        os.path.join(spec.out_dir, LOG_FOLDER),
+        log_folder(spec, NODE),
         "--redirects=3",
         "-m",
         module,
         spec_path,
+    ]
+
+
+def log_folder(spec: LaunchSpec, node: int | str) -> str:
+    """Return where torchrun keeps the ranks' logs: it numbers them on each node anew, so each has a folder."""
+    inside = LOG_FOLDER if spec.nodes == 1 else os.path.join(LOG_FOLDER, f"node-{node}")
+    return os.path.join(spec.out_dir, inside)
+
+
+def _meeting(spec: LaunchSpec, place: Place) -> list[str]:
+    """Return how the torchruns of all nodes meet.
+
+    The static rendezvous, since it numbers ranks by node: rank 0 is on the first node, whose host and port are known,
+    and a rank's log can be found. c10d numbers nodes by address, and looks at host names to find out who listens.
+    """
+    if spec.nodes == 1:
+        return ["--standalone", "--nnodes=1"]
+    host, port = place.endpoint(spec.launch)
+    return [
+        f"--nnodes={spec.nodes}",
+        f"--node-rank={NODE}",
+        f"--master-addr={host}",
+        f"--master-port={port}",
     ]
 
 

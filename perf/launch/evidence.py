@@ -12,7 +12,7 @@ from typing import Any
 
 from perf import contract
 from perf.contract import LaunchSpec, RankRecord
-from perf.launch.command import LOG_FOLDER
+from perf.launch.command import log_folder
 from perf.launch.stacks import Dump, Frame, parse_dumps
 from perf.launch.text import harmless, last_lines, read_tail, shorten
 from perf.launch.torchrun import Report, parse_report
@@ -126,7 +126,7 @@ def gather(spec: LaunchSpec, observed: Observed, host: str) -> tuple[Evidence, l
         if record is not None:
             records.append(record)
         phase, phase_time = read_state(spec.out_dir, rank)
-        log_path, log = read_log(spec.out_dir, rank, direct)
+        log_path, log = read_log(spec, rank, direct)
         ranks.append(
             RankEvidence(
                 rank=rank,
@@ -243,12 +243,12 @@ def why_unavailable(spec: LaunchSpec) -> str | None:
     return None
 
 
-def read_log(out_dir: str, rank: int, direct: bool) -> tuple[str, list[str]]:
+def read_log(spec: LaunchSpec, rank: int, direct: bool) -> tuple[str, list[str]]:
     """Return path and last lines of a rank's own log: its standard error, or its output where that is empty."""
+    node, local = divmod(rank, spec.ranks_per_node)
+    folder = Path(log_folder(spec, node))
     for name in (STDERR_FILE, STDOUT_FILE):
-        paths = (
-            [Path(out_dir, name)] if direct else Path(out_dir, LOG_FOLDER).glob(f"*/attempt_*/{rank}/{name}")
-        )
+        paths = [Path(spec.out_dir, name)] if direct else folder.glob(f"*/attempt_*/{local}/{name}")
         for path in sorted(paths, key=_modified, reverse=True):
             lines = last_lines(read_tail(path))
             if lines:

@@ -24,6 +24,7 @@ from perf.launch.evidence import STDERR_FILE, STDOUT_FILE, Observed, gather, why
 from perf.launch.failure import NotAvailable, diagnose, succeeded
 from perf.launch.lock import NodeLock
 from perf.launch.merge import merge
+from perf.launch.place import HERE, Place
 from perf.launch.processes import descendants, driver_mark, end_all, left_over, marked
 from perf.launch.signals import Interruption
 from perf.launch.stack import Stack
@@ -32,6 +33,8 @@ from perf.launch.watch import RankWatch
 from perf.machine import REPOSITORY
 
 PATIENCE = Patience()
+
+KILLED = 128
 
 
 def launch(
@@ -42,6 +45,7 @@ def launch(
     module: str = WORKER,
     environ: Mapping[str, str] | None = None,
     patience: Patience = PATIENCE,
+    place: Place = HERE,
 ) -> LaunchRecord:
     """Run one launch and return its record.
 
@@ -59,6 +63,8 @@ def launch(
         The caller's environment; this process's if None.
     patience
         How long to wait for what.
+    place
+        Where it runs.
 
     Raises
     ------
@@ -78,8 +84,9 @@ def launch(
             f"launch {spec.launch}: out_dir must be absolute, the worker runs elsewhere: {spec.out_dir!r}"
         )
     spec_path = os.path.join(spec.out_dir, contract.SPEC_FILE)
-    command = worker_command(spec, stack, spec_path, module)
-    environment = worker_environment(spec, os.environ if environ is None else environ)
+    command = worker_command(spec, stack, spec_path, module, place)
+    environment = worker_environment(spec, place.environment(os.environ if environ is None else environ))
+    environment.update(stack.environment)
     environment[DRIVER] = driver_mark()
     observed = None
     with lock if lock is not None else contextlib.nullcontext():
@@ -88,7 +95,7 @@ def launch(
             # What a killed driver left behind would share the machine with what is timed now.
             end_all(left_over, patience.grace, lambda: interruption.happened)
             if not interruption.happened:
-                observed = _run(spec, command, environment, interruption, patience)
+                observed = _run(spec, command, environment, interruption, patience, steps=bool(place.step(1)))
         interruption.deliver()
     assert observed is not None, "an interrupted launch is delivered above"
     reason = why_unavailable(spec)
@@ -117,8 +124,14 @@ def _run(
     environment: dict[str, str],
     interruption: Interruption,
     patience: Patience,
+    *,
+    steps: bool,
 ) -> Observed:
-    """Start the command, wait for it and end all that it started."""
+    """Start the command, wait for it and end all that it started.
+
+    A step's tasks are no children of what was started, so they are looked for by their mark. What ends on this node
+    ends the step on all: srun passes SIGTERM on, and Slurm ends the step of a killed srun.
+    """
     root: psutil.Process | None = None
 
     def whole_launch() -> list[psutil.Process]:
@@ -128,11 +141,20 @@ def _run(
     try:
         process = _start(spec, command, environment)
         root = psutil.Process(process.pid)
-        watch = RankWatch(root, spec.ranks_per_node, direct=spec.strategy != "ddp")
+        watch = RankWatch(
+            root,
+            spec.ranks_per_node,
+            direct=spec.strategy != "ddp",
+            find=(lambda: marked(marker(spec))) if steps else None,
+            elsewhere=spec.world_size - spec.ranks_per_node,
+        )
         waiting = Waiting(spec, process, watch, lambda: interruption.happened, patience)
         over = waiting.until_over()
         seconds = (waiting.ended_at or time.monotonic()) - started
         code = process.poll() if over is Over.ENDED else None
+        if steps and code is not None and code > KILLED:
+            # srun and jsrun say of a task that a signal ended what a shell says.
+            code = KILLED - code
     finally:
         survivors = end_all(whole_launch, patience.grace, lambda: interruption.urgent)
     with contextlib.suppress(subprocess.TimeoutExpired):

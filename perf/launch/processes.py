@@ -166,7 +166,9 @@ def _stat(pid: int) -> list[str]:
 
 
 def _namespace() -> str:
+    """Return whose process numbers are meant: this boot of this host (ranks may run on others), this container's."""
     try:
-        return os.readlink("/proc/self/ns/pid")
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+        return f"{boot}:{os.readlink('/proc/self/ns/pid')}"
     except OSError:
         return "unknown"

@@ -8,11 +8,12 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from perf.launch.environment import stack_environment
+from perf.launch.setup import setup_shell
 from perf.launch.text import harmless, last_lines
 from perf.machine import REPOSITORY
 
@@ -33,11 +34,23 @@ class StackError(Exception):
 
 @dataclass(frozen=True)
 class Stack:
-    """A Python with its torch. `python` is what is run; `facts` is what its probe said."""
+    """A Python with its torch. `python` is what is run; `facts` is what its probe said.
+
+    `setup` (shell commands) and `wrapper` (words) are what a site file says has to come before it, `environment` the
+    variables of its processes, `step_options` words for whatever starts them on a node.
+    """
 
     name: str
     python: str
     facts: dict[str, Any] = field(default_factory=dict)
+    setup: tuple[str, ...] = ()
+    wrapper: tuple[str, ...] = ()
+    environment: dict[str, str] = field(default_factory=dict)
+    step_options: tuple[str, ...] = ()
+
+    def before(self, node_number: str = "0") -> list[str]:
+        """Return the words before the Python: a fresh shell that runs the setup lines, and the wrapper."""
+        return [*setup_shell(self.setup, node_number), *self.wrapper]
 
 
 @dataclass(frozen=True)
@@ -154,11 +167,16 @@ def candidates(search_path: str, name: str = "python3") -> list[str]:
 
 def probe(python: str, environ: Mapping[str, str], timeout: float, module: str = PROBE) -> Probed:
     """Run the probe in one Python and read its answer. The process is killed with its children at the limit."""
+    return probe_with([python, "-m", module], stack_environment(environ), timeout)
+
+
+def probe_with(words: Sequence[str], environment: Mapping[str, str], timeout: float) -> Probed:
+    """Run a probe's whole command, in just this environment, and read its answer."""
     try:
         process = subprocess.Popen(
-            [python, "-m", module],
+            list(words),
             cwd=REPOSITORY,
-            env=stack_environment(environ),
+            env=dict(environment),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,

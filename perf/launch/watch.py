@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable, Iterable
 
 import psutil
 
@@ -29,11 +30,24 @@ class RankWatch:
         How many ranks the launch has on this node.
     direct
         Whether the root is rank 0.
+    find
+        Returns the processes among which the ranks are; None for those below the root.
+    elsewhere
+        Ranks that other nodes have: they can't be seen from here, and none of them counts as missing.
     """
 
-    def __init__(self, root: psutil.Process, ranks: int, direct: bool) -> None:
+    def __init__(
+        self,
+        root: psutil.Process,
+        ranks: int,
+        direct: bool,
+        find: Callable[[], Iterable[psutil.Process]] | None = None,
+        elsewhere: int = 0,
+    ) -> None:
         self._root = root
         self._ranks = ranks
+        self._find = find or (lambda: root.children(recursive=True))
+        self._elsewhere = elsewhere
         self._next_discovery = 0.0
         self._first_found_at: float | None = None
         self.processes: dict[int, psutil.Process] = {0: root} if direct else {}
@@ -62,17 +76,19 @@ class RankWatch:
 
     def _discover(self, now: float) -> None:
         try:
-            below = self._root.children(recursive=True)
+            below = self._find()
         except psutil.NoSuchProcess:
             return
         found: dict[int, psutil.Process] = {}
         # Loader workers inherit their rank's variables; the rank is older than they are.
         for process in sorted(below, key=_started):
             rank = _rank_of(process)
-            if rank is not None and rank < self._ranks:
+            if rank is not None and rank < self._ranks + self._elsewhere:
                 found.setdefault(rank, process)
         for rank, process in found.items():
             self.processes.setdefault(rank, process)
+        if self._elsewhere:
+            return
         if self._first_found_at is None and self.processes:
             self._first_found_at = now
         if self._first_found_at is not None and now - self._first_found_at > MISSING_SECONDS:

@@ -15,10 +15,14 @@ import filelock
 
 from perf import contract, records
 from perf.catalogue import Member
+from perf.cluster.allocation import LAUNCH_NODES, find_place
+from perf.cluster.sites import SiteError
+from perf.cluster.stacks import places_of, probe_site_stack, site_stack, stranger
 from perf.launch.failure import LaunchFailed
 from perf.launch.launcher import launch
 from perf.launch.lock import LockError, NodeLock
-from perf.launch.preflight import collect
+from perf.launch.place import Place
+from perf.launch.preflight import NodeFacts, collect
 from perf.launch.stack import Stack, StackError, find_stack
 from perf.machine import cores_allowed, system_facts
 from perf.report.lines import profile_place
@@ -32,7 +36,16 @@ from perf.suite.selection import Machine, need_of_member, why_not
 
 STACK_FILE = "stack.json"
 
-INFRASTRUCTURE_ERRORS = (LaunchFailed, LockError, NoRun, StackError, Unfit, contract.ContractError, OSError)
+INFRASTRUCTURE_ERRORS = (
+    LaunchFailed,
+    LockError,
+    NoRun,
+    SiteError,
+    StackError,
+    Unfit,
+    contract.ContractError,
+    OSError,
+)
 """Errors that say that nothing was measured, rather than that a number is bad."""
 
 
@@ -62,19 +75,37 @@ class Measuring:
         cache = self._run.folder / STACK_FILE
         with filelock.FileLock(f"{cache}.lock", fallback_to_soft=False):
             if cache.is_file():
-                found = json.loads(cache.read_text(encoding="utf-8"))
-                return Stack(found["name"], found["python"], found["facts"])
-            stack = find_stack(self._options.stack, os.environ.get("PATH", ""), os.environ)
-            facts = {"name": stack.name, "python": stack.python, "facts": stack.facts}
-            contract.write_whole(str(cache), json.dumps(facts))
+                return Stack(**json.loads(cache.read_text(encoding="utf-8")))
+            stack = self._probed()
+            contract.write_whole(str(cache), json.dumps(dataclasses.asdict(stack)))
             self._write_environment(stack)
         return stack
 
+    def _probed(self) -> Stack:
+        """The stack as it answers now: one of the site's, or a Python."""
+        options = self._options
+        if options.site is None or options.stack not in options.site.stacks:
+            return find_stack(options.stack, os.environ.get("PATH", ""), os.environ)
+        places = places_of(options.site, self._run.folder, options.cache_dir)
+        return probe_site_stack(options.site, site_stack(options.site, options.stack, places), self.place)
+
+    @functools.cached_property
+    def place(self) -> Place:
+        """Where launches run: here, or as steps of the job that this process is in."""
+        return find_place(self._options.site)
+
     def _write_environment(self, stack: Stack) -> None:
         options = {key: str(value) for key, value in vars(self._options).items()}
+        options["site"] = self._options.site.path if self._options.site else "None"
         stack_facts = {"name": stack.name, "python_path": stack.python, **stack.facts}
         self._run.write_environment(
-            {**system_facts(), "stack": stack_facts, "options": options, "run": self._run.name}
+            {
+                **system_facts(),
+                "stack": stack_facts,
+                "options": options,
+                "run": self._run.name,
+                "nodes": self.place.nodes,
+            }
         )
 
     @functools.cached_property
@@ -83,15 +114,32 @@ class Measuring:
         facts = self.stack.facts
         return Machine(
             gpus=len(facts["gpus"]),
-            cores=cores_allowed(),
+            cores=self._cores,
+            nodes=self.place.nodes,
             nccl=bool(facts.get("nccl")),
             gloo=bool(facts.get("gloo", True)),
         )
 
+    @property
+    def _cores(self) -> int:
+        """Cores of one node that may be used: what was given to the job, as far as this process may use it."""
+        given = self.place.cores
+        return cores_allowed() if given is None else min(given, cores_allowed()) if self._on_a_node else given
+
+    @property
+    def _on_a_node(self) -> bool:
+        """Whether this process is on one of the nodes that launches run on; with jsrun it is on a launch node."""
+        site = self._options.site
+        return site is None or site.scheduler.step_command not in LAUNCH_NODES
+
+    def _collect(self) -> NodeFacts:
+        facts = collect(self.stack)
+        return dataclasses.replace(facts, cores=self._cores)
+
     @functools.cached_property
     def preflight(self) -> Preflight:
         """What each launch is checked by."""
-        return Preflight(functools.partial(collect, self.stack), self._note)
+        return Preflight(self._collect, self._note)
 
     @functools.cached_property
     def source(self) -> Source:
@@ -151,7 +199,9 @@ class Measuring:
             functools.partial(self._launch, lock),
             self._runnable,
             launch_words,
-            worker=self._worker,
+            worker="-".join(
+                part for part in (options.job_folder.name if options.job_folder else "", self._worker) if part
+            ),
             extras=options.extras,
         )
 
@@ -167,7 +217,10 @@ class Measuring:
         # The lock may be taken twice by its holder; a neighbour's launch would otherwise make this node look unfit.
         with lock if lock is not None else contextlib.nullcontext():
             self.preflight(spec)
-            record = launch(spec, self.stack, lock=lock)
+            record = launch(spec, self.stack, lock=lock, place=self.place)
+        problem = stranger(self.stack, record)
+        if problem:
+            raise StackError(f"Launch {spec.launch} of {spec.variant}: {problem}")
         return self._keep_profiles(spec, record)
 
     def _keep_profiles(

@@ -6,11 +6,14 @@ import json
 import os
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from perf.profiles import PROFILES, Profile
+
+if TYPE_CHECKING:
+    from perf.cluster.sites import Site
 
 DEFAULT_PROFILE = "quick"
 EXTRAS = ("line-profile", "phases")
@@ -33,6 +36,8 @@ class Options:
     launch_timeout: float | None
     launches: int | None = None
     save_model: bool = False
+    site: Site | None = None
+    job_folder: Path | None = None
 
     @property
     def sized_profile(self) -> Profile:
@@ -59,7 +64,14 @@ def add_options(parser: pytest.Parser) -> None:
     add(
         "--stack",
         metavar="PYTHON",
-        help="Python of the stack under test (default: the first python3 on PATH with torch)",
+        help="Python of the stack under test (default: the first python3 on PATH with torch); with --site the name of "
+        "one of its stacks",
+    )
+    add("--site", metavar="FILE", help="site file: stacks, limits and data of one cluster (docs/sites.md)")
+    add(
+        "--job-folder",
+        metavar="DIR",
+        help="folder of the job that this run is (set by python -m perf.cluster)",
     )
     add(
         "--device",
@@ -124,13 +136,16 @@ def read_options(config: pytest.Config) -> Options:
             raise pytest.UsageError(
                 f"--records {folder} holds no records.jsonl; name the folder of a run, such as results/latest"
             )
+    site = _site_of(option.site)
+    data_root = option.data_root or (site.data.root if site else "")
+    cache_dir = option.cache_dir or (site.data.cache if site else "") or default_cache_dir(dict(os.environ))
     profile = option.profile or (_profile_of(records[0]) if records else None) or DEFAULT_PROFILE
     return Options(
         profile=profile,
-        stack=option.stack,
+        stack=_stack_of(site, option.stack),
         device=option.device or ("cpu" if profile == "smoke" else "auto"),
-        data_root=os.path.abspath(option.data_root) if option.data_root else None,
-        cache_dir=os.path.abspath(option.cache_dir or default_cache_dir(dict(os.environ))),
+        data_root=os.path.abspath(data_root) if data_root else None,
+        cache_dir=os.path.abspath(cache_dir),
         results=Path(option.results).absolute(),
         records=records,
         require_references=option.require_references,
@@ -139,7 +154,37 @@ def read_options(config: pytest.Config) -> Options:
         launch_timeout=timeout,
         launches=option.launches,
         save_model=option.save_model,
+        site=site,
+        job_folder=Path(option.job_folder).absolute() if option.job_folder else None,
     )
+
+
+def _site_of(path: str | None) -> Site | None:
+    if path is None:
+        return None
+    from perf.cluster.sites import SiteError, load_site
+
+    try:
+        return load_site(path)
+    except SiteError as error:
+        raise pytest.UsageError(str(error)) from error
+
+
+def _stack_of(site: Site | None, named: str | None) -> str | None:
+    """Return the stack's name. A site with one stack needs none named; a Python's path may be given all the same."""
+    if site is None or (named is not None and os.sep in named):
+        return named
+    if named is None and len(site.stacks) <= 1:
+        return next(iter(site.stacks), None)
+    from perf.cluster.sites import SiteError
+
+    if named is None:
+        raise pytest.UsageError(f"{site.path} has several stacks; name one: --stack={'|'.join(site.stacks)}")
+    try:
+        site.stack(named)
+    except SiteError as error:
+        raise pytest.UsageError(str(error)) from error
+    return named
 
 
 def _profile_of(run: Path) -> str | None:

@@ -197,6 +197,8 @@ def pytest_runtest_logreport(report: pytest.TestReport) -> None:
     """Count the reports of perf tests; the tally lives where the exit status is set."""
     if _CONFIG and (getattr(report, "stackproof", False) or hasattr(report, "verdict")):
         _CONFIG[-1].stash[TALLY].add(report)
+    if _CONFIG:
+        _CONFIG[-1].stash[SESSION].note_outcome(report)
 
 
 _CONFIG: list[pytest.Config] = []
@@ -204,7 +206,11 @@ _CONFIG: list[pytest.Config] = []
 
 
 def pytest_sessionstart(session: pytest.Session) -> None:
-    """Start drawing progress."""
+    """Start drawing progress; in a job, get ready to be ended by the scheduler."""
+    if session.config.stash[SESSION].options.job_folder is not None:
+        from perf.launch.signals import end_in_order_on_sigterm
+
+        end_in_order_on_sigterm()
     _CONFIG.append(session.config)
     reporter = session.config.pluginmanager.getplugin("terminalreporter")
     session.config.stash[SESSION].start_drawing(session.config, reporter)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -33,8 +34,10 @@ class Session:
     def __init__(self, options: Options, folder: Path | None, worker: str = "") -> None:
         self.options = options
         self.worker = worker
-        self._run = records.Run(folder) if folder else None
+        part_of = options.job_folder.parent.parent.name if options.job_folder else ""
+        self._run = records.Run(folder, part_of) if folder else None
         self._drawing: Drawing | None = None
+        self._outcomes: dict[str, str] = {}
 
     @property
     def has_run(self) -> bool:
@@ -45,7 +48,13 @@ class Session:
     def run(self) -> records.Run:
         """The run's folder, made if need be."""
         if self._run is None:
-            self._run = records.Run.create(self.options.results)
+            job = self.options.job_folder
+            # results/<run>/jobs/<job>: the job's records are the run's, to which they will be added.
+            self._run = (
+                records.Run(job, part_of=job.parent.parent.name)
+                if job
+                else records.Run.create(self.options.results)
+            )
         return self._run
 
     @functools.cached_property
@@ -88,6 +97,17 @@ class Session:
         from perf.launch.failure import NotAvailable
 
         return isinstance(error, NotAvailable)
+
+    def note_outcome(self, report: Any) -> None:
+        """In a job, keep what a test came to: whoever collects the job counts the tests that left nothing."""
+        if self.options.job_folder is None or self.worker:
+            return
+        word = getattr(report, "verdict", None) or report.outcome
+        if report.when == "call" or report.outcome != "passed":
+            self._outcomes[report.nodeid] = str(word)
+        if report.when == "teardown":
+            line = {"node_id": report.nodeid, "outcome": self._outcomes.pop(report.nodeid, "passed")}
+            records.append_line(self.run.folder / records.OUTCOMES, json.dumps(line))
 
     def header(self) -> list[str]:
         """Return the lines of pytest's header."""

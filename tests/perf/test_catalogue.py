@@ -198,7 +198,7 @@ def test_a_param_carries_what_its_variant_needs():
     (param,) = [
         p
         for p in variants("mnist_cnn", strategy=("ddp",), mode=("full",))
-        if p.values[0].variant.device == "cuda"
+        if p.values[0].variant.device == "cuda" and p.values[0].variant.nodes == 1
     ]
     found = {mark.name: mark.kwargs for mark in param.marks}
 

@@ -76,3 +76,49 @@ def test_the_environment_marks_the_launch_and_orders_the_devices(make_spec):
     environment = worker_environment(spec, {"STACKPROOF_LAUNCH": "another"}, DRIVER)
     assert "20261127T120000Z-abc123/0001" == marker(spec) == environment["STACKPROOF_LAUNCH"]
     assert ("PCI_BUS_ID", "1") == (environment["CUDA_DEVICE_ORDER"], environment["PYTHONUNBUFFERED"])
+
+
+class TwoNodes:
+    """A place of two nodes."""
+
+    nodes = 2
+    cores = 4
+
+    def step(self, nodes, options=()):
+        return ["srun", f"--nodes={nodes}", *options]
+
+    def node_number(self):
+        return "$SLURM_NODEID"
+
+    def endpoint(self, launch):
+        return "n1", 23456
+
+    def environment(self, environ):
+        return dict(environ)
+
+
+def test_a_launch_on_two_nodes_is_a_step_with_one_torchrun_a_node(make_spec):
+    """Step, container options, the stack's shell, wrapper and Python come in this order; the nodes meet at node 0."""
+    stack = Stack(
+        "s", "python3", setup=("module load x",), wrapper=("apptainer", "exec"), step_options=("--image=a b",)
+    )
+    spec = make_spec(strategy="ddp", nodes=2, ranks_per_node=2, backend="gloo")
+
+    words = worker_command(spec, stack, "/o/spec.json", place=TwoNodes())
+
+    assert ["srun", "--nodes=2", "--image=a b", "bash"] == words[:4]
+    assert ["apptainer", "exec", "python3", "-m", "torch.distributed.run"] == words[
+        words.index("apptainer") :
+    ][:5]
+    assert {"--nnodes=2", "--master-addr=n1", "--master-port=23456", "--nproc-per-node=2"} <= set(words)
+    assert "--node-rank=@STACKPROOF_NODE@" in words
+    assert "--standalone" not in words
+    assert words[words.index("--log-dir") + 1].endswith("logs/node-@STACKPROOF_NODE@")
+
+
+def test_a_launch_on_one_of_two_nodes_is_a_step_too(make_spec):
+    """What is compared is started alike: one node differs from two in nothing but the number."""
+    words = worker_command(make_spec(strategy="ddp"), STACK, "/o/spec.json", place=TwoNodes())
+
+    assert ["srun", "--nodes=1"] == words[:2]
+    assert "--standalone" in words

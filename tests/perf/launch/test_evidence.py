@@ -105,16 +105,28 @@ def test_a_state_is_read_and_made_harmless(tmp_path):
     assert (r"warm\x1b[2J", 5.0) == read_state(str(tmp_path), 0)
 
 
-def test_a_ranks_log_is_its_standard_error_or_else_its_output(tmp_path):
+def test_a_ranks_log_is_its_standard_error_or_else_its_output(make_spec, tmp_path):
     """Torchrun's own folder names are searched; an empty standard error gives way to the output."""
+    spec = make_spec(strategy="ddp", ranks_per_node=2, out_dir=str(tmp_path))
     folder = tmp_path / "logs/uuid_x/attempt_0/1"
     folder.mkdir(parents=True)
     (folder / "stdout.log").write_text("out\n")
     (folder / "stderr.log").write_text("")
-    assert (str(folder / "stdout.log"), ["out"]) == read_log(str(tmp_path), 1, direct=False)
+    assert (str(folder / "stdout.log"), ["out"]) == read_log(spec, 1, direct=False)
     (folder / "stderr.log").write_text("err\n")
-    assert ["err"] == read_log(str(tmp_path), 1, direct=False)[1]
-    assert ("", []) == read_log(str(tmp_path), 0, direct=False)
+    assert ["err"] == read_log(spec, 1, direct=False)[1]
+    assert ("", []) == read_log(spec, 0, direct=False)
+
+
+def test_a_ranks_log_is_found_among_its_nodes(make_spec, tmp_path):
+    """torchrun numbers the ranks of every node from 0: rank 3 is the second of the second node."""
+    spec = make_spec(strategy="ddp", nodes=2, ranks_per_node=2, out_dir=str(tmp_path))
+    for node, local in ((0, 1), (1, 1)):
+        folder = tmp_path / f"logs/node-{node}/x/attempt_0/{local}"
+        folder.mkdir(parents=True)
+        (folder / "stderr.log").write_text(f"node {node}\n")
+    assert ["node 1"] == read_log(spec, 3, direct=False)[1]
+    assert ["node 0"] == read_log(spec, 1, direct=False)[1]
 
 
 def test_frames_are_shown_with_their_source_line(tmp_path):

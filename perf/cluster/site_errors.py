@@ -1,0 +1,62 @@
+"""Errors of a site file: where in the file, what was expected, and the nearest word that would have been right."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import msgspec
+
+from perf.cluster.toml_lines import Key, line_of
+from perf.launch.text import harmless
+
+
+class SiteError(ValueError):
+    """A site file that can't be used. The message names file, line and key, what was expected and what to do."""
+
+
+class Place:
+    """Where the keys of one file are, for errors."""
+
+    def __init__(self, path: str, lines: Mapping[Key, int]) -> None:
+        self._path = path
+        self._lines = dict(lines)
+
+    def error(self, key: Key, what: str) -> SiteError:
+        """Return the error that says `what` of a key."""
+        where = f"{self._path}:{line_of(self._lines, key)}"
+        return SiteError(f"{where}: {harmless('.'.join(key))}: {what}" if key else f"{where}: {what}")
+
+    def convert(self, kind: Any, value: dict[str, Any], key: Key) -> Any:
+        """Build one table; its errors name the key inside it."""
+        fields = [field.name for field in msgspec.structs.fields(kind)]
+        for name in value:
+            if name not in fields:
+                raise self.error(
+                    (*key, name), f"unknown key{nearest(name, fields)}; it has {', '.join(fields)}"
+                )
+        try:
+            return msgspec.convert(value, kind)
+        except msgspec.ValidationError as error:
+            what, _, inside = str(error).partition(" - at `$")
+            parts = re.findall(r"[A-Za-z_]\w*", inside)
+            raise self.error((*key, *parts), f"{what}{_hint(what, value, parts)}") from error
+
+
+def nearest(word: str, known: Iterable[str]) -> str:
+    """Return ``; did you mean ...?`` with the nearest known word, or nothing where none is near."""
+    found = difflib.get_close_matches(word, list(known), n=1, cutoff=0.5)
+    return f"; did you mean {found[0]!r}?" if found else ""
+
+
+def _hint(what: str, value: Mapping[str, Any], parts: list[str]) -> str:
+    """Return the nearest known word where one of a few was expected."""
+    if not what.startswith("Invalid enum value") or not parts:
+        return ""
+    found = value.get(parts[0])
+    known = {"kind": ["slurm", "lsf", "local"], "steps": ["srun", "jsrun", "blaunch", "none"]}.get(
+        parts[0], []
+    )
+    return f"{nearest(str(found), known)}; expected one of {', '.join(known)}"
