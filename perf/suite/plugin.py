@@ -242,7 +242,11 @@ _CONFIG: list[pytest.Config] = []
 
 
 def pytest_sessionstart(session: pytest.Session) -> None:
-    """Start drawing progress."""
+    """Start drawing progress; in a job, get ready to be ended by the scheduler."""
+    if session.config.stash[SESSION].options.job_folder is not None:
+        from perf.launch.signals import end_in_order_on_sigterm
+
+        end_in_order_on_sigterm()
     _CONFIG.append(session.config)
     reporter = session.config.pluginmanager.getplugin("terminalreporter")
     session.config.stash[SESSION].start_drawing(session.config, reporter)
