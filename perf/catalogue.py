@@ -13,7 +13,8 @@ from typing import Any
 import pytest
 
 from perf.groups import Declaration, declared
-from perf.variants import WORKLOADS, Variant
+from perf.variants import Variant
+from perf.workloads import SUBJECTS
 
 SIDES = ("old", "new")
 """The two stacks of a comparison."""
@@ -59,6 +60,8 @@ class Group:
         Whether a statistical verdict rests on it, so that it needs more than one launch.
     smoke_judged
         Whether it gets its launches in profile ``smoke`` too.
+    once
+        Whether one launch does unless ``--launches`` asks for more: its repetitions lie within it.
     profiles
         Profiles that run it.
     """
@@ -68,6 +71,7 @@ class Group:
     members: tuple[Member, ...]
     judged: bool = True
     smoke_judged: bool = False
+    once: bool = False
     profiles: tuple[str, ...] = ("smoke", "quick", "full")
 
     def member(self, strategy: str, *, mode: str | None = None, count: int | None = None) -> Member:
@@ -97,13 +101,14 @@ def _group(workload: str, device: str, declared: Declaration) -> Group:
         tuple(Member(name, v, plan, v not in declared.not_in_smoke) for v, plan in declared.members),
         declared.judged,
         declared.smoke_judged,
+        declared.once,
         declared.profiles,
     )
 
 
 GROUPS: dict[str, Group] = {
     group.name: group
-    for workload in WORKLOADS
+    for workload in SUBJECTS
     for device in ("cpu", "cuda")
     for group in (_group(workload, device, declaration) for declaration in declared(workload, device))
 }

@@ -51,7 +51,8 @@ class LaunchSpec:
     that it can be held against as many DDP ranks. Times are in seconds.
 
     `plan` says what the launch is for: ``window`` (warm-up, then a timed window), ``epochs`` (`epochs` whole epochs
-    with validation, a window inside them) or ``audit`` (the loader alone, counting which samples it delivers).
+    with validation, a window inside them), ``audit`` (the loader alone, counting which samples it delivers) or
+    ``rates`` (component rates of the machine, `min_seconds` for each; nothing is trained).
     `epoch_samples` makes an epoch shorter than the data set, `later_epoch_batches` cuts every epoch of an audit but
     the first, `validate_samples` limits the validation set; null means all.
 
@@ -120,6 +121,23 @@ class LaunchSpec:
     def devices_per_rank(self) -> int:
         """Devices that one rank feeds: more than one under DataParallel only."""
         return self.gpus if self.strategy == "dp" else 1
+
+
+@dataclass(frozen=True)
+class Rate:
+    """One component rate of a machine: how much or how often a second, so that larger is better.
+
+    `value` is the median of `repetitions`, all in `unit` (``FLOP/s``, ``B/s``, ``1/s``), `spread` the standard
+    deviation of their logarithms, null below two. `about` says what was done: sizes, types, the state of the page
+    cache. Where `value` is null, `reason` says why.
+    """
+
+    value: Optional[float]
+    unit: str
+    repetitions: list[float] = field(default_factory=list)
+    spread: Optional[float] = None
+    about: dict[str, Any] = field(default_factory=dict)
+    reason: str = ""
 
 
 @dataclass(frozen=True)
@@ -197,6 +215,7 @@ class RankRecord:
     phase_seconds: Optional[dict[str, list[float]]] = None
     line_profile: Optional[str] = None
     drain_seconds: Optional[float] = None
+    rates: dict[str, Rate] = field(default_factory=dict)
     schema: int = SCHEMA
 
 
@@ -271,6 +290,7 @@ class LaunchRecord:
     optimizer: str = ""
     schedule: str = ""
     drain_seconds: list[Optional[float]] = field(default_factory=list)
+    rates: dict[str, Rate] = field(default_factory=dict)
     side: str = ""
     launcher: str = "fresh"
     schema: int = SCHEMA

@@ -9,7 +9,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from perf.variants import WORKLOADS, Variant
+from perf.variants import Variant
+from perf.workloads import MACHINE, WORKLOADS
 
 GPU_COUNTS = (1, 2)
 """GPUs of the catalogue's variants: one, and the smallest number that has something to say to each other."""
@@ -57,6 +58,7 @@ class Declaration:
     not_in_smoke: tuple[Variant, ...] = ()
     judged: bool = True
     smoke_judged: bool = False
+    once: bool = False
     profiles: tuple[str, ...] = ("smoke", "quick", "full")
 
 
@@ -84,6 +86,9 @@ class Maker:
 
 def declared(workload: str, device: str) -> Iterator[Declaration]:
     """Yield the groups of one workload on one kind of device, the most telling first; none where it is not for it."""
+    if workload == MACHINE:
+        yield from _machine(device)
+        return
     if device not in WORKLOADS[workload].devices:
         return
     make = Maker(workload, device)
@@ -100,6 +105,17 @@ def declared(workload: str, device: str) -> Iterator[Declaration]:
         yield from _tuning(make)
     if workload == "mnist_cnn":
         yield from _choices(make)
+
+
+def _machine(device: str) -> Iterator[Declaration]:
+    """Yield what a machine can do by itself, whatever trains on it: of one rank, and between several."""
+    one = Variant.machine("single", device, 1)
+    several = Variant.machine(
+        "ddp", device, Maker(MACHINE, device).many, "nccl" if device == "cuda" else "gloo"
+    )
+    # Two groups: one rank alone has all the cores for its threads.
+    yield Declaration("rates", ((one, "rates"),), once=True)
+    yield Declaration("links", ((several, "rates"),), once=True)
 
 
 def _windows(*variants: Variant) -> tuple[tuple[Variant, str], ...]:

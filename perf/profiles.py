@@ -54,12 +54,14 @@ class Profile:
     judge_all: bool
     time_limit_seconds: float
     sizes: dict[tuple[str, str], Sizes]
+    asked: bool = False
+    """Whether somebody named a number of launches."""
 
     def with_launches(self, launches: int) -> Profile:
         """Return this profile with so many launches of each member of every judged group."""
         # Fewer than the first look decides nothing, and whoever asks for so few does not want more.
         cap = launches if launches < FIRST_LOOK else max(launches, self.cap)
-        return dataclasses.replace(self, launches=launches, cap=cap, judge_all=True)
+        return dataclasses.replace(self, launches=launches, cap=cap, judge_all=True, asked=True)
 
     def sizes_for(self, device: str, plan: str) -> Sizes:
         """Return the sizes of a launch on `device` for `plan`."""
@@ -71,6 +73,8 @@ _GPU_SIZES = {
     ("cuda", "window"): Sizes(warmup_steps=32, timed_steps=100, min_seconds=2.0),
     ("cuda", "epochs"): Sizes(warmup_steps=32, timed_steps=100, epochs=3),
     ("cuda", "audit"): Sizes(warmup_steps=32, timed_steps=100, epochs=2),
+    # A second for each of 15 rates.
+    ("cuda", "rates"): Sizes(warmup_steps=0, timed_steps=0, min_seconds=1.0),
 }
 
 # Stalls are judged in a comparison, and a share of slow steps needs 400 of them.
@@ -83,6 +87,8 @@ _CPU_SIZES = {
         warmup_steps=20, timed_steps=60, epochs=3, epoch_samples=4096, validate_samples=1000
     ),
     ("cpu", "audit"): Sizes(warmup_steps=20, timed_steps=60, epochs=2),
+    # 0.8 s for each of 8 rates.
+    ("cpu", "rates"): Sizes(warmup_steps=0, timed_steps=0, min_seconds=0.8),
 }
 
 PROFILES = {
@@ -109,6 +115,7 @@ PROFILES = {
             ),
             # The first epoch is whole; 16 batches of the second show that it is shuffled anew.
             ("cpu", "audit"): Sizes(warmup_steps=20, timed_steps=16, epochs=2, later_epoch_batches=16),
+            ("cpu", "rates"): Sizes(warmup_steps=0, timed_steps=0, min_seconds=0.2),
         },
     ),
     "quick": Profile(

@@ -13,7 +13,7 @@ from perf.limits import LOADER_SHARE
 from perf.suite.bench import Measurement
 from perf.suite.judge import Judge
 from perf.suite.plan import batches_an_epoch
-from perf.variants import WORKLOADS
+from perf.workloads import WORKLOADS
 
 _FULL_AND_SYNTHETIC = [
     Pair(g, g.member("single", mode="full"), g.member("single", mode="synthetic")) for g in groups("loader")

@@ -10,7 +10,7 @@ from perf.catalogue import variants
 from perf.suite.bench import Measurement
 from perf.suite.judge import Judge
 from perf.suite.settings import optimizations_in_force
-from perf.variants import WORKLOADS
+from perf.workloads import WORKLOADS
 
 
 @pytest.fixture(scope="session", params=variants(mode=("full",)))

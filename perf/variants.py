@@ -10,6 +10,7 @@ import re
 from dataclasses import dataclass
 
 from perf.contract import OPTIMIZATIONS
+from perf.workloads import MACHINE, SUBJECTS
 
 STRATEGIES = ("single", "dp", "ddp")
 DEVICES = {"cpu": "cpu", "gpu": "cuda"}
@@ -24,78 +25,6 @@ MOST_DEFAULT_WORKERS = 8
 
 PREFETCH = 2
 """Batches that each of torch's loader workers keeps ready (the DataLoader's default)."""
-
-
-@dataclass(frozen=True)
-class Workload:
-    """What the driver must know of a workload without importing it. The worker holds its own figures against these.
-
-    Parameters
-    ----------
-    parameters
-        Trainable parameters of the network.
-    batch_size
-        Samples a step on each device.
-    train_samples, validation_samples
-        Samples in one epoch of training and in one validation.
-    sample_bytes
-        Bytes of one sample as the loader hands it over, for the size of /dev/shm.
-    optimizers, schedules
-        Names that the workload offers; the first is its own.
-    devices
-        Where the catalogue trains it: the large ones take seconds a step on a CPU, ``tiny`` ones nothing on a GPU.
-    """
-
-    name: str
-    parameters: int
-    batch_size: int
-    train_samples: int
-    validation_samples: int
-    sample_bytes: int
-    optimizers: tuple[str, ...]
-    schedules: tuple[str, ...]
-    devices: tuple[str, ...] = ("cpu", "cuda")
-
-
-_OF_RESNETS = (("sgd", "adam"), ("constant",))
-_OF_UNETS = (("adam",), ("cosine", "constant"))
-
-WORKLOADS = {
-    w.name: w
-    for w in (
-        # 28x28 float32 and a label of 8 bytes.
-        Workload(
-            "mnist_cnn",
-            1_199_882,
-            64,
-            60_000,
-            10_000,
-            28 * 28 * 4 + 8,
-            ("adadelta", "adam", "rmsprop"),
-            ("step", "exponential", "cosine"),
-        ),
-        # CIFAR-100's 3x32x32, or enlarged to 3x224x224, float32, and a label of 8 bytes.
-        *(
-            Workload(name, parameters, batch, 50_000, 10_000, 3 * side**2 * 4 + 8, *_OF_RESNETS, devices)
-            for name, parameters, batch, side, devices in (
-                ("resnet50", 23_712_932, 128, 32, ("cuda",)),
-                ("resnet50_224", 23_712_932, 64, 224, ("cuda",)),
-                ("resnet50_tiny", 564_452, 16, 32, ("cpu",)),
-                ("resnet152", 58_348_708, 128, 32, ("cuda",)),
-                ("resnet152_224", 58_348_708, 64, 224, ("cuda",)),
-                ("resnet152_tiny", 652_644, 16, 32, ("cpu",)),
-            )
-        ),
-        # Crops of 64^3 (16^3): 4 channels in, 5 out, float32.
-        *(
-            Workload(name, parameters, batch, 4096, 512, 9 * side**3 * 4, *_OF_UNETS, devices)
-            for name, parameters, batch, side, devices in (
-                ("unet3d", 116_977_029, 32, 64, ("cuda",)),
-                ("unet3d_tiny", 440_517, 4, 16, ("cpu",)),
-            )
-        ),
-    )
-}
 
 
 class VariantError(ValueError):
@@ -139,13 +68,21 @@ class Variant:
 
     def __post_init__(self) -> None:
         """Refuse what cannot be run as it is named."""
+        self._refuse_unknown_words()
+        self._refuse_impossible_counts()
+        self._refuse_unordered_lists()
+        if self.workload == MACHINE and (self.threads or self.batch or self.optimizations):
+            raise VariantError("a machine's rates have no threads, batch or optimizations of their own")
+
+    def _refuse_unknown_words(self) -> None:
+        of_machine = self.workload == MACHINE
         for name, value, known in (
-            ("workload", self.workload, tuple(WORKLOADS)),
-            ("strategy", self.strategy, STRATEGIES),
+            ("workload", self.workload, tuple(SUBJECTS)),
+            ("strategy", self.strategy, _MACHINE_STRATEGIES if of_machine else STRATEGIES),
             ("device", self.device, tuple(DEVICES.values())),
-            ("precision", self.precision, PRECISIONS),
-            ("loader", self.loader, LOADERS),
-            ("mode", self.mode, MODES),
+            ("precision", self.precision, ("default",) if of_machine else PRECISIONS),
+            ("loader", self.loader, ("none",) if of_machine else LOADERS),
+            ("mode", self.mode, ("full",) if of_machine else MODES),
             ("backend", self.backend, BACKENDS if self.strategy == "ddp" else ("none",)),
             ("optimizer", self.optimizer, self._choices("optimizers")),
             ("schedule", self.schedule, self._choices("schedules")),
@@ -154,6 +91,8 @@ class Variant:
                 raise VariantError(
                     f"{name} {value!r} is not one of {', '.join(known)} (strategy {self.strategy})"
                 )
+
+    def _refuse_impossible_counts(self) -> None:
         if self.count < 1 or self.nodes < 1 or (self.strategy == "single" and self.count * self.nodes != 1):
             raise VariantError(
                 f"{self.strategy} on {self.nodes} nodes with {self.count} devices each is not possible"
@@ -165,6 +104,8 @@ class Variant:
         numbers = ((self.workers, 0), (self.threads, 1), (self.batch, 1))
         if any(number is not None and number < least for number, least in numbers):
             raise VariantError("workers must be at least 0, threads and batch at least 1")
+
+    def _refuse_unordered_lists(self) -> None:
         if self.optimizations != tuple(o for o in OPTIMIZATIONS if o in self.optimizations):
             raise VariantError(
                 f"optimizations {'.'.join(self.optimizations)!r} must be some of {', '.join(OPTIMIZATIONS)}, "
@@ -182,9 +123,14 @@ class Variant:
                 f"the loader {self.loader} has no workers, so nothing about them can be asked for"
             )
 
+    @classmethod
+    def machine(cls, strategy: str, device: str, count: int, backend: str = "none") -> Variant:
+        """Return what stands for a machine's rates: of one rank alone, or between the ranks of DDP."""
+        return cls(MACHINE, strategy, device, count, backend, precision="default", loader="none")
+
     def _choices(self, kind: str) -> tuple[str, ...]:
         """Return the names that may be asked for: the workload's own is never named, so that it has one id."""
-        workload = WORKLOADS.get(self.workload)
+        workload = SUBJECTS.get(self.workload)
         return ("", *getattr(workload, kind)[1:]) if workload else ("",)
 
     @property
@@ -220,7 +166,7 @@ class Variant:
     @property
     def batch_size(self) -> int:
         """Samples a step on each device."""
-        return self.batch or WORKLOADS[self.workload].batch_size
+        return self.batch or SUBJECTS[self.workload].batch_size
 
     @property
     def id(self) -> str:
@@ -231,6 +177,8 @@ class Variant:
             parts.append(f"{self.nodes}node")
         if self.backend != "none":
             parts.append(self.backend)
+        if self.workload == MACHINE:
+            return "-".join(parts)
         parts.append(self.precision)
         loader = self.loader + ("" if self.workers is None else str(self.workers))
         parts.append(".".join((loader, *self.loader_flags)))
@@ -253,6 +201,12 @@ class Variant:
             If the id names no variant, or names one in other words than its own id, such as ``02gpu`` or ``1node``;
             the message holds the form that was expected.
         """
+        machine = _MACHINE_ID.fullmatch(text)
+        if machine:
+            device = DEVICES[machine["unit"]]
+            return cls.machine(
+                machine["strategy"], device, int(machine["count"]), machine["backend"] or "none"
+            )
         match = _ID.fullmatch(text)
         if match is None:
             raise VariantError(
@@ -290,7 +244,7 @@ def _words(text: str | None) -> tuple[str, ...]:
 
 def _named(workload: str, names: list[str]) -> dict[str, str]:
     """Tell which of an id's words is the optimizer and which the schedule; unknown ones are refused by the variant."""
-    known = WORKLOADS.get(workload)
+    known = SUBJECTS.get(workload)
     optimizers = known.optimizers if known else ()
     first = names[0] if names and names[0] in optimizers else ""
     rest = names[1:] if first else names
@@ -319,6 +273,16 @@ _ID = re.compile(
     rf"(-(?P<mode>{_any_of(MODES)}))?",
     re.ASCII,
 )
+
+
+_MACHINE_STRATEGIES = ("single", "ddp")
+
+_MACHINE_ID = re.compile(
+    rf"{MACHINE}-(?P<strategy>{_any_of(_MACHINE_STRATEGIES)})-(?P<count>[1-9][0-9]{{0,5}})(?P<unit>gpu|cpu)"
+    rf"(-(?P<backend>{_any_of(BACKENDS)}))?",
+    re.ASCII,
+)
+"""``machine-single-1gpu``, ``machine-ddp-2gpu-nccl``: nothing is trained, so there is no more to name."""
 
 
 @dataclass(frozen=True)

@@ -59,9 +59,9 @@ def new_occasions(
 ) -> tuple[list[New], list[LeftOut]]:
     """Return what one run adds to the references of its system.
 
-    What trains on its real loader is taken, in its home group, as the tests of floors take it. Launches that were
-    added for a test, and those that ran with a profiler, are left out, and so is a variant of which a launch was
-    invalid: a reference is made of launches that nothing speaks against.
+    What trains on its real loader is taken, in its home group, as the tests of floors take it, and what measures the
+    machine. Launches that were added for a test, and those that ran with a profiler, are left out, and so is a variant
+    of which a launch was invalid: a reference is made of launches that nothing speaks against.
 
     Parameters
     ----------
@@ -74,7 +74,7 @@ def new_occasions(
     for launch in launches:
         if launch.escalation or launch.phase_seconds is not None or launch.line_profiles:
             continue
-        if _is_at_home(launch) and launch.mode == "full" and launch.plan == "window":
+        if _is_at_home(launch) and launch.mode == "full" and launch.plan in ("window", "rates"):
             taken.setdefault((variant_of(launch), node_of(launch)), []).append(launch)
     found: list[New] = []
     left: list[LeftOut] = []

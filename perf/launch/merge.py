@@ -5,10 +5,10 @@ from __future__ import annotations
 import dataclasses
 import math
 import statistics
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from perf.contract import EpochRecord, LaunchRecord, LaunchSpec, RankRecord
+from perf.contract import EpochRecord, LaunchRecord, LaunchSpec, RankRecord, Rate
 from perf.launch.validity import flags_of, reasons_of
 
 
@@ -116,6 +116,7 @@ def merge(spec: LaunchSpec, ranks: Sequence[RankRecord], launch_seconds: float) 
         optimizer=spec.optimizer,
         schedule=spec.schedule,
         drain_seconds=[record.drain_seconds for record in clean],
+        rates=slowest_rates([record.rates for record in clean]),
         side=spec.side,
         launcher=spec.launcher,
     )
@@ -128,6 +129,17 @@ def slowest_epochs(ranks: Sequence[RankRecord]) -> list[float]:
         for epoch in record.epochs:
             seconds[epoch.index] = max(epoch.seconds, seconds.get(epoch.index, 0.0))
     return [seconds[index] for index in sorted(seconds)]
+
+
+def slowest_rates(ranks: Sequence[Mapping[str, Rate]]) -> dict[str, Rate]:
+    """Return each rate as the slowest of the ranks that measured it has it; one that a rank could not have is null."""
+    found: dict[str, Rate] = {}
+    for rates in ranks:
+        for name, rate in rates.items():
+            known = found.setdefault(name, rate)
+            if known.value is not None and (rate.value is None or rate.value < known.value):
+                found[name] = rate
+    return found
 
 
 def finite(value: Any) -> Any:

@@ -52,6 +52,8 @@ def flags_of(spec: LaunchSpec, ranks: Sequence[RankRecord]) -> list[str]:
     cores, needed = min(spec.cores, *allowed.values()), cores_needed(spec)
     if needed > cores:
         return [OVERSUBSCRIBED]
+    if spec.plan == "rates":
+        return []  # on a GPU the host has next to nothing to do, and says how fast one core does it
     return [IDLE_CORES] if needed < IDLE_SHARE * cores else []
 
 

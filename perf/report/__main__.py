@@ -14,6 +14,7 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
+from perf.portable import systems_to_show
 from perf.report.lines import ProfileError, launch_profiles, render
 from perf.report.stored import NoRun, StoredRun, load
 from perf.report.summary import Summary, environment_lines, summarize
@@ -34,7 +35,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (NoRun, OSError) as error:
         print(f"error: {fit(str(error), sys.stderr.encoding)}", file=sys.stderr)
         return _USAGE
-    summary = summarize(stored.records, stored.verdicts)
+    known, notes = systems_to_show()
+    stored = dataclasses.replace(stored, notes=[*stored.notes, *notes])
+    summary = summarize(stored.records, stored.verdicts, known)
     if options.json:
         # ASCII, so that any locale can write it.
         print(json.dumps(as_json(stored, summary), indent=2, allow_nan=False))
@@ -55,6 +58,8 @@ def as_json(stored: StoredRun, summary: Summary) -> dict[str, Any]:
         "environment": stored.environment,
         "data": summary.data,
         "variants": [dataclasses.asdict(row) for row in summary.variants],
+        "rates": [dataclasses.asdict(row) for row in summary.rates],
+        "fractions": [dataclasses.asdict(row) for row in summary.fractions],
         "verdicts": [dataclasses.asdict(row) for row in summary.verdicts],
         "account": account,
         "notes": stored.notes,

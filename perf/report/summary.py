@@ -10,9 +10,11 @@ from dataclasses import dataclass, field
 
 from perf.contract import LaunchRecord
 from perf.records import VerdictRecord
+from perf.report.machine import FractionRow, RateRow, fraction_rows, rate_rows, scale
 from perf.report.stacks import data_line, environment_lines, stack_key, stack_labels
 from perf.report.text import bounded, duration, interval, milliseconds, number, share
 from perf.verdict.outcome import Verdict
+from perf.verdict.portable_table import PortableTable
 
 __all__ = [
     "ALARM_LEVEL",
@@ -114,12 +116,25 @@ class VerdictRow:
     @property
     def estimate_text(self) -> str:
         """The estimate with its bounds and unit."""
-        return interval(self.estimate, self.low, self.high, self.limit, self.unit)
+        factor, unit = self._scale
+        estimate, low, high, limit = (None if v is None else v / factor for v in self._numbers)
+        return interval(estimate, low, high, limit, unit)
 
     @property
     def limit_text(self) -> str:
         """The limit, with the estimate's decimals, so that the two can be compared by eye."""
-        return bounded(self.estimate, self.low, self.high, self.limit)[3]
+        factor, _ = self._scale
+        estimate, low, high, limit = (None if v is None else v / factor for v in self._numbers)
+        return bounded(estimate, low, high, limit)[3]
+
+    @property
+    def _numbers(self) -> tuple[float | None, ...]:
+        return self.estimate, self.low, self.high, self.limit
+
+    @property
+    def _scale(self) -> tuple[float, str]:
+        """What a rate's numbers are divided by, and the unit that they then have."""
+        return scale(max((abs(v) for v in self._numbers if v is not None), default=0.0), self.unit)
 
     @property
     def detectable_text(self) -> str:
@@ -177,17 +192,24 @@ class Account:
 class Summary:
     """All that a report shows of a run's measurements.
 
-    `data` says, one line each, which data the workloads were trained on.
+    `data` says, one line each, which data the workloads were trained on. `rates` is what the machine can do,
+    `fractions` what each variant makes of it.
     """
 
     variants: list[VariantRow]
     verdicts: list[VerdictRow]
     account: Account
     data: list[str] = field(default_factory=list)
+    rates: list[RateRow] = field(default_factory=list)
+    fractions: list[FractionRow] = field(default_factory=list)
 
 
-def summarize(records: Sequence[LaunchRecord], verdicts: Sequence[VerdictRecord]) -> Summary:
+def summarize(
+    records: Sequence[LaunchRecord], verdicts: Sequence[VerdictRecord], known: PortableTable | None = None
+) -> Summary:
     """Build rows and account from a run's launches and judgements.
+
+    `known` holds fractions of other systems, to stand beside this run's.
 
     Rows of variants stand by group in the order in which they first appear; judgements in the order in which they
     were made.
@@ -195,7 +217,14 @@ def summarize(records: Sequence[LaunchRecord], verdicts: Sequence[VerdictRecord]
     # A dict, for the order of first appearance.
     data = dict.fromkeys(filter(None, (data_line(record.workload, record.data) for record in records)))
     rows = [_verdict_row(verdict) for verdict in verdicts]
-    return Summary(_variant_rows(records), rows, _account(verdicts), list(data))
+    return Summary(
+        _variant_rows(records),
+        rows,
+        _account(verdicts),
+        list(data),
+        rates=rate_rows(records),
+        fractions=fraction_rows(records, known),
+    )
 
 
 def launch_words(record: LaunchRecord) -> str:
@@ -205,6 +234,8 @@ def launch_words(record: LaunchRecord) -> str:
         parts.append(f"{milliseconds(record.median_step_seconds, 3)} ms a step")
     if record.samples_per_second > 0.0:
         parts.append(f"{number(record.samples_per_second, 3)} samples/s")
+    if record.rates:
+        parts.append(f"{len(record.rates)} rates")
     if not record.valid:
         parts.append("invalid" + (f" ({record.reasons[0]})" if record.reasons else ""))
     return ", ".join(parts + list(record.flags)) or f"measured in {duration(record.launch_seconds)}"

@@ -8,6 +8,7 @@ from pathlib import Path
 from rich.console import Console, Group, RenderableType
 from rich.text import Text
 
+from perf.report import machine_tables
 from perf.report.layout import Cell, Column, arrange, paragraph, side_by_side
 from perf.report.summary import EXPECTED, Summary, VariantRow, VerdictRow
 from perf.report.text import fit, memory, milliseconds, number, share
@@ -157,6 +158,10 @@ def print_report(
     for line in [*environment, *summary.data]:
         console.print(paragraph(console, line))
     _section(console, "Measured", variants(console, summary.variants))
+    if summary.rates:
+        _section(console, "Machine", machine_tables.rates(console, summary.rates))
+    if summary.fractions:
+        _section(console, "Of the machine's rates", machine_tables.fractions(console, summary.fractions))
     _section(console, "Judged", verdicts(console, summary.verdicts))
     why = reasons(console, summary)
     if why:

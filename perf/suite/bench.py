@@ -41,6 +41,10 @@ class Measurement:
         """Throughput of each launch, in samples/s."""
         return [launch.samples_per_second for launch in self.launches]
 
+    def values(self, metric: str) -> list[float]:
+        """Return one positive number a launch for a metric that references know; without launches that have none."""
+        return METRICS[metric].values(self.launches)
+
     @property
     def peak_memories(self) -> list[float]:
         """Largest peak of allocated memory of any device, in bytes, of each launch that counted one."""
@@ -186,7 +190,7 @@ class Bench:
         profile = self._context.profile.name
         members = [m for m in group.members if m.runs_in(profile) and self._runnable(m)]
         rounds = launches_planned(group, self._context.profile)
-        profiled = [m for m in members if m.variant.mode != "io"]
+        profiled = [m for m in members if m.variant.mode != "io" and m.plan != "rates"]
         self._event("planned", group.name, total=len(members) * rounds + len(profiled) * len(self._extras))
         for round_number in range(rounds):
             for member in order_of_round(members, round_number):

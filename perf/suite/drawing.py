@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.text import Text
 
 from perf import contract, records
+from perf.portable import systems_to_show
 from perf.report.lines import ProfileError, launch_profiles, render
 from perf.report.progress import Progress, choose_mode, follow
 from perf.report.stacks import environment_lines
@@ -73,14 +74,15 @@ def summarize(folder: Path, terminal: Any, sentence: str) -> None:
         stored = None
     if stored is not None and (stored.records or stored.verdicts):
         terminal.section("stackproof")
+        known, notes = systems_to_show()
         # pytest has no public name for the stream that its own report goes to.
         console = Console(file=terminal._tw._file, highlight=False)  # noqa: SLF001
         print_report(
             console,
-            rows_of(stored.records, stored.verdicts),
+            rows_of(stored.records, stored.verdicts, known),
             environment=environment_lines(stored.environment),
             folder=stored.folder,
-            notes=stored.notes,
+            notes=[*stored.notes, *notes],
         )
         for record in stored.records:
             if record.line_profiles:

@@ -25,6 +25,7 @@ from perf.verdict.metrics import METRICS
 from perf.verdict.one_sample import judge_one_sample
 from perf.verdict.outcome import Judgement, Verdict
 from perf.verdict.plausible import negative_share, too_efficient
+from perf.verdict.portable import judge_portable
 
 
 class Comparison(Protocol):
@@ -201,6 +202,24 @@ class Judge:
             known = self._library.margin(variant, "throughput")[1]
             return self._margin or known or STEP_MARGIN.value
         return COMPARED[metric].value
+
+    def portable(
+        self,
+        member: Member,
+        bound: str,
+        known: Sequence[float],
+        tolerance: float,
+        values: Callable[[Measurement], list[float]],
+    ) -> None:
+        """Require that a fraction of the machine's own rate is not far below the smallest one on known systems."""
+        limit = tolerance * min(known) if known else None
+        sentence = f"fraction of {bound} that {member.id} reaches"
+        question = Question(f"portable_{bound}", "fraction", member, None, limit, sentence)
+
+        def judge(sides: Sequence[Measurement], cap: int) -> Judgement:
+            return judge_portable(values(sides[0]), known, tolerance=tolerance, cap=cap)
+
+        self._decide(question, (member,), judge, lambda sides: ())
 
     def tell(
         self, metric: str, unit: str, measured: Measurement, estimate: float, sentences: Sequence[str]

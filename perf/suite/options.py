@@ -43,6 +43,7 @@ class Options:
     against: str | None = None
     margin: float | None = None
     launcher: str = "fresh"
+    portable_floors: bool = False
     site: Site | None = None
     job_folder: Path | None = None
 
@@ -125,6 +126,11 @@ def add_options(parser: pytest.Parser) -> None:
         default="fresh",
         help="start each launch fresh, or fork it from a process that has imported torch (default: fresh)",
     )
+    add(
+        "--portable-floors",
+        action="store_true",
+        help="hold each variant's fraction of the machine's own rates against known systems (docs/rates.md)",
+    )
     add("--require-references", action="store_true", help="a number without a reference fails")
     add("--share-node", action="store_true", help="do not wait for other timed launches on this node")
     add(
@@ -204,6 +210,7 @@ def read_options(config: pytest.Config) -> Options:
         launch_timeout=timeout,
         launches=option.launches,
         save_model=option.save_model,
+        portable_floors=option.portable_floors,
         references=references,
         confirms=confirms,
         against=option.against,

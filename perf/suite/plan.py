@@ -10,7 +10,8 @@ from typing import TypeVar
 from perf import contract
 from perf.catalogue import GROUPS, Group, Member
 from perf.profiles import Profile
-from perf.variants import WORKLOADS, Share, share_of_cores
+from perf.variants import Share, share_of_cores
+from perf.workloads import SUBJECTS
 
 T = TypeVar("T")
 
@@ -55,6 +56,8 @@ def order_of_round(members: Sequence[T], round_number: int) -> list[T]:
 
 def launches_planned(group: Group, profile: Profile) -> int:
     """Return how many launches each member of a group gets before any look asks for more."""
+    if group.once and not profile.asked:
+        return 1
     accepted = group.smoke_judged if profile.name == "smoke" else "quick" in group.profiles
     return profile.launches if group.judged and (profile.judge_all or accepted) else 1
 
@@ -78,7 +81,7 @@ def build_spec(
 ) -> contract.LaunchSpec:
     """Return the spec of one launch of a member."""
     variant = member.variant
-    workload = WORKLOADS[variant.workload]
+    workload = SUBJECTS[variant.workload]
     sizes = context.profile.sizes_for(variant.device, member.plan)
     share = share_for(member, context.profile, context.cores)
     return contract.LaunchSpec(
@@ -126,8 +129,7 @@ def build_spec(
         persistent=variant.persistent,
         prefetch=variant.prefetch,
         pin_memory=variant.pin_memory,
-        # An audit trains nothing.
-        save_model=context.save_model and member.plan != "audit",
+        save_model=context.save_model and member.plan not in ("audit", "rates"),  # these train nothing
         side=member.side,
     )
 

@@ -30,6 +30,9 @@ PERF = "perf"
 COMPARISONS = "test_compare.py"
 """The file in it that compares two stacks."""
 
+PORTABLE = "test_portable.py"
+"""The file in it that is run with ``--portable-floors`` only."""
+
 SESSION: pytest.StashKey[Session] = pytest.StashKey()
 TALLY: pytest.StashKey[Tally] = pytest.StashKey()
 SENTENCE: pytest.StashKey[str] = pytest.StashKey()
@@ -117,7 +120,10 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     """Keep comparisons and the rest apart: they are hundreds of tests that one run never mixes."""
     if collection_path.parent != config.rootpath / PERF or not collection_path.name.startswith("test_"):
         return None
-    comparing = config.stash[SESSION].options.profile in COMPARING
+    options = config.stash[SESSION].options
+    if collection_path.name == PORTABLE and not options.portable_floors:
+        return True
+    comparing = options.profile in COMPARING
     return True if comparing != (collection_path.name == COMPARISONS) else None
 
 
@@ -148,6 +154,8 @@ def _members_of(item: pytest.Item) -> list[Member]:
             found += value.members
         elif isinstance(value, Member):
             found.append(value)
+        elif isinstance(value, tuple):
+            found += [part for part in value if isinstance(part, Member)]
     return found
 
 
@@ -178,6 +186,15 @@ def _skip_what_is_not_stored(item: pytest.Item, session: Session) -> None:
 def bench(request: pytest.FixtureRequest) -> Any:
     """Measures variants: `bench.measure(member)` returns the launches of a member, its whole group measured."""
     return request.config.stash[SESSION].measuring.source
+
+
+@pytest.fixture(scope="session")
+def known_systems() -> Any:
+    """What variants reached of their machines' rates on known systems."""
+    from perf.portable import known_systems as read
+    from perf.suite.library import complaint
+
+    return read(complaint)
 
 
 @pytest.fixture

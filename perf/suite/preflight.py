@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from perf.contract import LaunchSpec
 from perf.launch.preflight import Demand, Finding, NodeFacts, check, stopping
-from perf.variants import WORKLOADS
+from perf.workloads import SUBJECTS
 
 
 class Unfit(Exception):
@@ -37,7 +37,7 @@ class Preflight:
         Unfit
             With the sentence and the remedy of the first finding that forbids it.
         """
-        demand = Demand.of(spec, WORKLOADS[spec.workload].sample_bytes)
+        demand = Demand.of(spec, SUBJECTS[spec.workload].sample_bytes)
         findings = check([demand], self._collect())
         first = not self._said
         for finding in findings:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import math
 import os
-import resource
 import time
 from typing import Any, Callable, Optional, cast
 
@@ -15,7 +14,7 @@ from torch.utils.data import DataLoader, Dataset
 from models.interface import Workload
 from perf import contract
 from perf.contract import EpochRecord, LaunchSpec, RankRecord
-from perf.training import settings, strategies
+from perf.training import settings, strategies, usage
 from perf.training.assembly import Assembly, assemble, needs_own_step, not_in_force, read_back
 from perf.training.audit import audit_facts, drain_indexed
 from perf.training.identity import Identity, device_name, gpu_uuid
@@ -133,14 +132,9 @@ class Session:
             reserved_memory_bytes=self._per_device(torch.cuda.max_memory_reserved),
             allocator_retries=self._retries,
             effective=effective,
-            threads={
-                "torch": torch.get_num_threads(),
-                "interop": torch.get_num_interop_threads(),
-                "cores_allowed": len(os.sched_getaffinity(0)),
-                "omp_num_threads": os.environ.get("OMP_NUM_THREADS"),
-            },
+            threads=usage.threads(),
             startup_seconds=self._startup,
-            telemetry=_usage(),
+            telemetry=usage.usage(),
             phase_seconds=self._phases.seconds if self._phases else None,
             line_profile=self._line_profile,
             drain_seconds=meter.drain_seconds,
@@ -355,15 +349,3 @@ def _digest(model: torch.nn.Module) -> str:
         digest.update(name.encode())
         digest.update(parameter.detach().cpu().contiguous().view(torch.uint8).numpy().tobytes())
     return digest.hexdigest()[:32]
-
-
-def _usage() -> dict[str, Any]:
-    """Return CPU seconds and peak memory of this rank and of its ended children, the loader's workers."""
-    own = resource.getrusage(resource.RUSAGE_SELF)
-    children = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return {
-        "cpu_seconds": own.ru_utime + own.ru_stime,
-        "children_cpu_seconds": children.ru_utime + children.ru_stime,
-        "max_rss_bytes": own.ru_maxrss * 1024,
-        "children_max_rss_bytes": children.ru_maxrss * 1024,
-    }

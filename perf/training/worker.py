@@ -26,6 +26,7 @@ import torchvision  # noqa: E402, F401 - part of the stack's start-up, whichever
 from models.interface import Workload, load_workload  # noqa: E402
 from perf import contract  # noqa: E402
 from perf.training.identity import identify, seconds_since_process_start  # noqa: E402
+from perf.training.rates.card import measure_card  # noqa: E402
 from perf.training.session import Session  # noqa: E402
 from perf.training.settings import NotInForce, Unavailable, apply_precision, apply_threads  # noqa: E402
 from perf.training.state import State  # noqa: E402
@@ -48,7 +49,7 @@ KNOWN_WORDS = {
     "strategy": ("single", "dp", "ddp"),
     "device": ("cpu", "cuda"),
     "mode": ("full", "synthetic", "io"),
-    "plan": ("window", "epochs", "audit"),
+    "plan": ("window", "epochs", "audit", "rates"),
 }
 """What this worker can do. Precision and loader are settings: asking for an unknown one ends with status 3."""
 
@@ -62,7 +63,8 @@ def main(arguments: list[str]) -> int:
     try:
         spec = contract.decode(contract.LaunchSpec, path.read_bytes(), str(path))
         check_words(spec, str(path))
-        workload = load_workload(spec.workload)
+        # Rates are a machine's: nothing is trained.
+        workload = None if spec.plan == "rates" else load_workload(spec.workload)
     except (OSError, ValueError) as error:
         print(f"stackproof worker: the launch spec can't be used: {error}", file=sys.stderr)
         return BAD_SPEC
@@ -105,8 +107,8 @@ def start_up() -> dict[str, float]:
     return startup
 
 
-def run(spec: contract.LaunchSpec, workload: Workload, state: State) -> None:
-    """Train as the spec says and write the rank record."""
+def run(spec: contract.LaunchSpec, workload: Optional[Workload], state: State) -> None:
+    """Train as the spec says, or measure the machine where there is no workload, and write the rank record."""
     startup = start_up()
     apply_threads(spec.threads)
     apply_precision(spec.precision)
@@ -118,8 +120,10 @@ def run(spec: contract.LaunchSpec, workload: Workload, state: State) -> None:
     if spec.strategy == "ddp":
         join(spec.backend, identity, spec.time_limit_seconds)
     startup["process_group"] = time.perf_counter() - before
-    session = Session(spec, identity, workload, state, startup)
-    record = session.run()
+    if workload is None:
+        record = measure_card(spec, identity, state, startup)
+    else:
+        record = Session(spec, identity, workload, state, startup).run()
     state.enter("record")
     path = os.path.join(spec.out_dir, contract.RANK_FILE.format(rank=identity.rank))
     contract.write_whole(path, contract.encode(record))

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from perf.contract import LaunchRecord
+from perf.verdict.machine import RATE_UNITS
 
 __all__ = ["METRICS", "Metric"]
 
@@ -53,6 +54,11 @@ def _peak_memory(launch: LaunchRecord) -> float | None:
     return max((float(size) for rank in launch.peak_memory_bytes for size in rank.values()), default=None)
 
 
+def _rate(name: str) -> Callable[[LaunchRecord], float | None]:
+    """Return what takes a component rate from a launch that measured the machine; None where it has none."""
+    return lambda launch: launch.rates[name].value if name in launch.rates else None
+
+
 METRICS = {
     metric.name: metric
     for metric in (
@@ -65,6 +71,7 @@ METRICS = {
             lambda launch: launch.median_step_seconds,
         ),
         Metric("peak_memory", "bytes", False, _peak_memory),
+        *(Metric(name, unit, True, _rate(name)) for name, unit in RATE_UNITS.items()),
     )
 }
 """Every metric that a reference file may name."""

@@ -29,7 +29,8 @@ from perf.catalogue import (
 from perf.groups import declared
 from perf.profiles import PROFILES
 from perf.suite.plan import batches_an_epoch, launches_planned, order_of_round, share_for
-from perf.variants import WORKLOADS, Variant
+from perf.variants import Variant
+from perf.workloads import SUBJECTS, WORKLOADS
 
 ROOT = Path(__file__).parents[2]
 
@@ -70,7 +71,7 @@ def node_ids() -> list[str]:
 
 def test_groups_are_found_under_their_own_unique_names():
     """The table's keys are the groups' names, and each question is asked once of a workload and kind of device."""
-    generated = [g for w in WORKLOADS for device in ("cpu", "cuda") for g in declared(w, device)]
+    generated = [g for w in SUBJECTS for device in ("cpu", "cuda") for g in declared(w, device)]
 
     assert len(generated) == len(DECLARED)
     assert all(name == group.name for name, group in GROUPS.items())
@@ -112,8 +113,9 @@ def test_every_profile_has_sizes_for_every_member(group):
     for name in group.profiles:
         for member in group.members:
             sizes = PROFILES[name].sizes_for(member.variant.device, member.plan)
-            assert sizes.timed_steps > 0
-            assert (member.plan == "window") is (sizes.epochs == 0)
+            # Rates have a time for each and no steps.
+            assert (sizes.timed_steps > 0) != (member.plan == "rates" and sizes.min_seconds > 0)
+            assert (member.plan in ("window", "rates")) is (sizes.epochs == 0)
 
 
 @each_group
@@ -121,7 +123,7 @@ def test_judged_groups_get_their_launches(group):
     """What a stack is accepted by has its launches in quick and full; the rest has them where they are asked for."""
     for name in ("quick", "full"):
         profile = PROFILES[name]
-        accepted = group.judged and (name == "quick" or "quick" in group.profiles)
+        accepted = group.judged and not group.once and (name == "quick" or "quick" in group.profiles)
         assert (profile.launches if accepted else 1) == launches_planned(group, profile)
         assert (7 if group.judged else 1) == launches_planned(group, profile.with_launches(7))
 

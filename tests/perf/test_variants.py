@@ -20,11 +20,11 @@ from perf.variants import (
     MOST_DEFAULT_WORKERS,
     PRECISIONS,
     STRATEGIES,
-    WORKLOADS,
     Variant,
     VariantError,
     share_of_cores,
 )
+from perf.workloads import WORKLOADS
 
 FLAGS = [(), ("persistent",), ("prefetch4",), ("persistent", "prefetch12", "unpinned"), ("unpinned",)]
 
@@ -63,6 +63,46 @@ def variants(draw: st.DrawFn, *, default_only: bool = False) -> Variant:
 
 
 # --- ids
+
+
+@pytest.mark.parametrize(
+    "text", ["machine-single-1cpu", "machine-single-1gpu", "machine-ddp-2cpu-gloo", "machine-ddp-4gpu-nccl"]
+)
+def test_a_machine_has_an_id_that_names_nothing_that_trains(text):
+    """Its rates belong to no network, precision or loader."""
+    variant = Variant.parse(text)
+
+    assert text == variant.id
+    assert ("machine", "default", "none") == (variant.workload, variant.precision, variant.loader)
+    assert 0 == share_of_cores(variant, 8).workers
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "machine-dp-2gpu",
+        "machine-single-2gpu",
+        "machine-ddp-2gpu",
+        "machine-ddp-02gpu-nccl",
+        "machine-single-1gpu-nccl",
+        "machine-ddp-2cpu-nccl",
+        "machine-single-1gpu-fp32-native",
+        "machine-single-1gpu-default-none",
+    ],
+)
+def test_what_a_machine_can_not_be_has_no_id(text):
+    """One process and DDP measure rates; DataParallel has none of its own, and nothing is trained."""
+    with pytest.raises(VariantError):
+        Variant.parse(text)
+
+
+@pytest.mark.parametrize(
+    "setting", [{"threads": 2}, {"batch": 8}, {"optimizations": ("fused",)}, {"workers": 1}]
+)
+def test_a_machine_has_no_settings_of_training(setting):
+    """They would change nothing that is measured and stand in no id."""
+    with pytest.raises(VariantError):
+        dataclasses.replace(Variant.machine("single", "cpu", 1), **setting)
 
 
 @relaxed

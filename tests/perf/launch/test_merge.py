@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from perf import contract
-from perf.contract import EpochRecord, LaunchRecord
-from perf.launch.merge import finite, merge, slowest_epochs
+from perf.contract import EpochRecord, LaunchRecord, Rate
+from perf.launch.merge import finite, merge, slowest_epochs, slowest_rates
 
 
 def test_rates_are_all_samples_over_the_slowest_window(make_spec, make_rank):
@@ -45,6 +45,17 @@ def test_epochs_take_their_slowest_rank_each(make_rank):
         make_rank(1, epochs=[EpochRecord(i, 2.0, 1, 1, True, 0.1) for i in range(3)]),
     ]
     assert [3.0, 2.0, 2.0] == slowest_epochs(ranks)
+
+
+def test_a_rate_is_the_slowest_rank_s_and_null_where_a_rank_had_none(make_spec, make_rank):
+    """What one rank measured alone is that; a rate is no mean over ranks of which one could not have it."""
+    slow, fast, none = Rate(1.0, "B/s", [1.0]), Rate(2.0, "B/s", [2.0]), Rate(None, "B/s", reason="no peer")
+
+    assert {"a": slow, "b": none, "c": none, "d": fast} == slowest_rates(
+        [{"a": fast, "b": fast, "c": none}, {"a": slow, "b": none, "c": slow, "d": fast}]
+    )
+    ranks = [make_rank(0, rates={"a": fast}), make_rank(1, rates={"a": slow})]
+    assert {"a": slow} == merge(make_spec(), ranks, 1.0).rates
 
 
 def test_losses_are_means_over_ranks_and_null_if_a_rank_has_none(make_spec, make_rank):

@@ -55,6 +55,8 @@ def test_scripts_get_json(run, capsys, verdict):
         "environment",
         "data",
         "variants",
+        "rates",
+        "fractions",
         "verdicts",
         "account",
         "notes",

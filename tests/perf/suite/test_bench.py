@@ -5,7 +5,7 @@ from launch_records import PAIR_GROUP, record_of
 
 from perf import contract, records
 from perf.profiles import PROFILES
-from perf.suite.bench import Bench, NotStored, Stored, pick
+from perf.suite.bench import Bench, Measurement, NotStored, Stored, pick
 from perf.suite.plan import Context
 
 SINGLE, DDP1, DDP2 = PAIR_GROUP.members
@@ -149,3 +149,13 @@ def test_pick_keeps_the_groups_rounds_first():
     extra, own = record_of(SINGLE, escalation="test_a", launch="9"), record_of(SINGLE, launch="1")
 
     assert ["1", "9"] == [r.launch for r in pick([extra, own], "test_a")]
+
+
+def test_a_metric_has_one_value_a_launch():
+    """Throughput of what trains, a rate by its name of what measures the machine; a launch without one has none."""
+    rates = [{"python_loop": contract.Rate(value, "1/s")} for value in (3.0, None, 2.0)]
+    measured = Measurement(SINGLE, [record_of(SINGLE, 0.5, rates=found) for found in rates])
+
+    assert [128.0] * 3 == measured.values("throughput")
+    assert [3.0, 2.0] == measured.values("python_loop")
+    assert [] == measured.values("matmul_fp32")

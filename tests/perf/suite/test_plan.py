@@ -131,3 +131,26 @@ def test_models_are_kept_of_what_trains(plan, expected):
     spec = build_spec(how, member, launch="l", round_number=0, out_dir=Path("/out"))
 
     assert expected is spec.save_model
+
+
+@pytest.mark.parametrize("name", ["rates@machine-gpu", "links@machine-cpu"])
+def test_a_machine_s_rates_are_launched_once_unless_more_is_asked_for(name):
+    """A card repeats each rate within its launch; five cards of 20 s each are for whoever wants references."""
+    group = GROUPS[name]
+
+    assert {1} == {launches_planned(group, profile) for profile in PROFILES.values()}
+    assert 5 == launches_planned(group, PROFILES["quick"].with_launches(5))
+
+
+def test_a_machine_s_launch_has_a_time_for_each_rate_and_all_threads_of_its_cores():
+    """Nothing is loaded, so no core is kept for loader workers; between ranks each has its part."""
+    context = Context("run", PROFILES["quick"], 8, "/cache", None)
+    (one,), (several,) = GROUPS["rates@machine-cpu"].members, GROUPS["links@machine-cpu"].members
+    specs = [
+        build_spec(context, m, launch="main-0001", round_number=0, out_dir=Path("/out"))
+        for m in (one, several)
+    ]
+
+    assert ["rates", "rates"] == [spec.plan for spec in specs]
+    assert [(8, 0), (4, 0)] == [(spec.threads, spec.workers) for spec in specs]
+    assert all(spec.min_seconds > 0 and spec.timed_steps == 0 for spec in specs)

@@ -23,7 +23,8 @@ from perf.profiles import PROFILES
 from perf.training import worker
 from perf.training.phases import PHASES
 from perf.training.state import State
-from perf.variants import WORKLOADS
+from perf.verdict.machine import RATES
+from perf.workloads import WORKLOADS
 from tests.perf.training.helpers import make_spec
 
 ROOT = Path(__file__).parents[3]
@@ -79,6 +80,15 @@ LAUNCHES: dict[str, dict[str, Any]] = {
         "workers": 2,
         "validate_samples": 200,
         "line_profile": True,
+    },
+    # The machine's own rates, each in an instant.
+    "rates": {
+        "workload": "machine",
+        "variant": "machine-single-1cpu",
+        "plan": "rates",
+        "min_seconds": 0.01,
+        "timed_steps": 0,
+        "warmup_steps": 0,
     },
     # Two ranks over gloo, started by torchrun; each would like another number of steps for its half second.
     "ddp": {
@@ -179,8 +189,26 @@ def epochs(launches) -> Done:
 
 
 @pytest.fixture(scope="module")
+def rates(launches) -> Done:
+    return launches["rates"]
+
+
+@pytest.fixture(scope="module")
 def ddp(launches) -> Done:
     return launches["ddp"]
+
+
+# --- rates
+
+
+def test_a_machine_is_measured_without_a_workload(rates):
+    """The card of a CPU, a few repetitions each, and no step."""
+    assert 0 == rates.status, rates.stderr
+    record = rates.record()
+    assert set(RATES["single", "cpu"]) == set(record.rates)
+    assert all(rate.value and rate.value > 0 for rate in record.rates.values())
+    assert [] == record.step_seconds
+    assert "done" == rates.phase()
 
 
 # --- full: as large as in smoke

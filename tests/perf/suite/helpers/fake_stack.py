@@ -2,7 +2,7 @@
 
 What it pretends to be comes from the environment variable FAKE_STACK, a JSON object: `gpus`, `cores`, `steps` (part of
 a member's id -> seconds a step), `fail` (part of a member's id -> message), `invalid` (likewise -> reason), `changes`
-(part of a member's id -> fields of the record), `host`. Everything else in the suite is real.
+(part of a member's id -> fields of the record), `rates` (name -> value, null: none), `host`. All else is real.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from perf.launch.preflight import NodeFacts
 from perf.launch.stack import Stack
 from perf.suite import measuring
 from perf.suite.plan import batches_an_epoch
+from perf.verdict.machine import RATES
 
 SETTINGS: dict[str, Any] = json.loads(os.environ.get("FAKE_STACK", "{}"))
 NOISE = 0.002
@@ -42,6 +43,8 @@ def member_of(spec: contract.LaunchSpec) -> str:
 
 def epochs_of(spec: contract.LaunchSpec, rank: int, seconds: float) -> list[contract.EpochRecord]:
     """Return what a healthy rank delivers in its epochs."""
+    if spec.plan == "rates":
+        return []
     samples = spec.epoch_samples or spec.train_samples
     mine = list(range(rank, samples, spec.world_size))
     epochs = []
@@ -70,6 +73,18 @@ def epochs_of(spec: contract.LaunchSpec, rank: int, seconds: float) -> list[cont
         count = len(mine) if whole else batches * spec.batch_size
         epochs.append(contract.EpochRecord(index, took, batches, count, whole, 0.1, **facts))
     return epochs
+
+
+def rates_of(spec: contract.LaunchSpec, member: str) -> dict[str, contract.Rate]:
+    """Return a card with every rate, 1e9 each but for what the settings say (`rates`: name -> value, null: none)."""
+    values = dict.fromkeys(RATES[spec.strategy, spec.device], 1e9) | SETTINGS.get("rates", {})
+    return {
+        name: contract.Rate(value, "B/s", [value] * 3, 0.0)
+        if value is not None
+        else contract.Rate(None, "B/s", reason="the fake stack has none")
+        for name, value in values.items()
+        if name in RATES[spec.strategy, spec.device]
+    }
 
 
 def launch(spec: contract.LaunchSpec, stack: Stack, **ignored: Any) -> contract.LaunchRecord:
@@ -110,7 +125,7 @@ def launch(spec: contract.LaunchSpec, stack: Stack, **ignored: Any) -> contract.
             "window_seconds": window,
             "window_seconds_per_rank": [window] * ranks,
             "samples": ranks * batch * len(steps),
-            "samples_per_second": ranks * batch * len(steps) / window,
+            "samples_per_second": ranks * batch * len(steps) / window if window else 0.0,
             "wait_seconds": [0.0] * ranks,
             "total_steps": [64] * ranks,
             "loss_first": None if io else 2.0,
@@ -152,6 +167,17 @@ def launch(spec: contract.LaunchSpec, stack: Stack, **ignored: Any) -> contract.
             "phase_seconds": None,
             "line_profiles": [],
         }
+        | (
+            {
+                "step_seconds": [[]] * ranks,
+                "median_step_seconds": 0.0,
+                "samples": 0,
+                "samples_per_second": 0.0,
+                "rates": rates_of(spec, member),
+            }
+            if spec.plan == "rates"
+            else {}
+        )
     )
     return dataclasses.replace(record, **_for(member, "changes", {}))
 
