@@ -11,10 +11,11 @@ from perf.contract import LaunchRecord
 from perf.report.answer import Answer, Problem, answer, failures, problems
 from perf.report.figures.account import account_picture, spent
 from perf.report.figures.comparison import differences, environment_table, runs_forest
-from perf.report.figures.launches import Side, by_group, run_letters, sides
+from perf.report.figures.launches import Side, by_group, letter, sides
 from perf.report.figures.model import Section, Table
 from perf.report.figures.questions import sections
 from perf.report.lines import ProfileError, TrainProfile, launch_profiles, loader_share
+from perf.report.samples import Sampled, read_samples
 from perf.report.stored import StoredRun
 from perf.report.summary import Summary, environment_lines, summarize
 from perf.report.text import clean
@@ -72,17 +73,16 @@ def gather(runs: Sequence[StoredRun]) -> Contents:
     outcomes = [outcome for run in runs for outcome in run.outcomes]
     summary = summarize(records, [verdict for run in runs for verdict in run.verdicts])
     failed = failures([event for run in runs for event in run.events])
-    found = sides(records)
-    environments = {_name(run, place, runs): run.environment for place, run in enumerate(runs)}
+    found = sides(records, _letters(runs))
+    sampled = [one for run in runs for one in read_samples(run.records, run.folder)]
+    environments = {f"run {letter(place)}": run.environment for place, run in enumerate(runs)}
     return Contents(
-        runs=[
-            (_name(run, place, runs) if len(runs) > 1 else "", run.folder) for place, run in enumerate(runs)
-        ],
+        runs=[(letter(place) if len(runs) > 1 else "", run.folder) for place, run in enumerate(runs)],
         header=[clean(line) for line in [*environment_lines(runs[-1].environment), *summary.data]],
         answer=answer(summary, failed, outcomes),
         problems=problems(summary, failed, outcomes),
         summary=summary,
-        sections=_sections(records, found, summary),
+        sections=_sections(records, found, summary, sampled),
         profiles=[profile for run in runs for profile in _profiles(run)],
         skipped=_skipped(runs),
         environment=environment_table(environments),
@@ -91,16 +91,20 @@ def gather(runs: Sequence[StoredRun]) -> Contents:
     )
 
 
-def _name(run: StoredRun, place: int, runs: Sequence[StoredRun]) -> str:
-    """Return the letter that the pictures give a run, else its place."""
-    letters = run_letters([record for other in runs for record in other.records])
-    mine = {record.run for record in run.records}
-    return next((letter for name, letter in letters.items() if name in mine), f"run {place + 1}")
+def _letters(runs: Sequence[StoredRun]) -> dict[str, str]:
+    """Return the letter of each run's name in the records: a folder may hold the joined records of several jobs."""
+    found: dict[str, str] = {}
+    for place, run in enumerate(runs):
+        for record in run.records:
+            found.setdefault(record.run, letter(place))
+    return found if len(runs) > 1 else {}
 
 
-def _sections(records: Sequence[LaunchRecord], found: Sequence[Side], summary: Summary) -> list[Section]:
+def _sections(
+    records: Sequence[LaunchRecord], found: Sequence[Side], summary: Summary, sampled: Sequence[Sampled]
+) -> list[Section]:
     """Return the questions' sections, with the comparison of runs before and the account of time behind them."""
-    listed = sections(records, by_group(found), summary)
+    listed = sections(records, by_group(found), summary, sampled)
     runs = runs_forest(found)
     if runs is not None:
         intro = "The same variants in the runs of this page."

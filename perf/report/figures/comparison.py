@@ -16,9 +16,11 @@ __all__ = ["differences", "environment_table", "runs_forest"]
 def runs_forest(found: Sequence[Side]) -> Figure | None:
     """Draw the step time of each side over that of the same side in the first run; None for a single run."""
     first = next((side.run for side in found), "")
-    base = {(side.group, side.variant, side.plan): side for side in found if side.run == first}
+    # An audit counts what a loader delivers, once; its times are held against nothing.
+    timed = [side for side in found if side.plan != "audit"]
+    base = {(side.group, side.variant, side.plan): side for side in timed if side.run == first}
     rows = []
-    for side in found:
+    for side in timed:
         old = base.get((side.group, side.variant, side.plan))
         if side.run and side.run != first and old is not None and (value := ratio(side, old)) is not None:
             name = side.variant + ("" if side.plan == "window" else f"+{side.plan}")

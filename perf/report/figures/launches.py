@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from perf.contract import LaunchRecord
 from perf.report.stacks import stack_key, stack_labels
 from perf.report.text import number
 
-__all__ = ["INTERVAL_NOTE", "Estimate", "Side", "by_group", "estimate", "question_of", "run_letters", "sides"]
+__all__ = ["INTERVAL_NOTE", "Estimate", "Side", "by_group", "estimate", "letter", "question_of", "sides"]
 
 INTERVAL_NOTE = (
     "Values are medians over launches, [lowest–highest launch] behind them: from 5 launches on that range holds the "
@@ -93,15 +93,20 @@ def question_of(group: str) -> str:
     return group.partition("@")[0]
 
 
-def run_letters(records: Sequence[LaunchRecord]) -> dict[str, str]:
-    """Return a letter for each run, in the order of appearance; empty where there is one run only."""
-    names = list(dict.fromkeys(record.run for record in records))
-    return {name: _letter(place) for place, name in enumerate(names)} if len(names) > 1 else {}
+def letter(place: int) -> str:
+    """Return the letter of a page's run: A is the first."""
+    return chr(ord("A") + place) if place < 26 else f"run {place + 1}"
 
 
-def sides(records: Sequence[LaunchRecord]) -> list[Side]:
-    """Sort launches into sides, in the order of first appearance. Profiled launches are no part of any."""
-    letters = run_letters(records)
+def sides(records: Sequence[LaunchRecord], letters: Mapping[str, str] | None = None) -> list[Side]:
+    """Sort launches into sides, in the order of first appearance. Profiled launches are no part of any.
+
+    Parameters
+    ----------
+    letters
+        By the runs' names as the records have them, the letter under which a page of several runs shows each.
+    """
+    letters = letters or {}
     plain = [record for record in records if record.phase_seconds is None and not record.line_profiles]
     stacks = stack_labels(record.stack for record in plain)
     many = len(stacks) > 1 and not letters
@@ -129,10 +134,6 @@ def by_group(found: Sequence[Side]) -> dict[str, list[Side]]:
     for side in found:
         groups.setdefault(side.group, []).append(side)
     return groups
-
-
-def _letter(place: int) -> str:
-    return chr(ord("A") + place) if place < 26 else f"run {place + 1}"
 
 
 def _labels(keys: Sequence[_Key]) -> list[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from perf.contract import LaunchRecord
+from perf.report.figures.devices import devices
 from perf.report.figures.epochs import epochs
 from perf.report.figures.launches import Side
 from perf.report.figures.memory import memory_pictures
@@ -13,13 +14,17 @@ from perf.report.figures.phases import phases
 from perf.report.figures.ratios import limits_forest
 from perf.report.figures.speed import floors, ladder, loaders, scaling, strategies, workers
 from perf.report.figures.traces import traces
+from perf.report.samples import Sampled
 from perf.report.summary import Summary
 
 __all__ = ["sections"]
 
 
 def sections(
-    records: Sequence[LaunchRecord], groups: Mapping[str, Sequence[Side]], summary: Summary
+    records: Sequence[LaunchRecord],
+    groups: Mapping[str, Sequence[Side]],
+    summary: Summary,
+    sampled: Sequence[Sampled] = (),
 ) -> list[Section]:
     """Return the report's questions in the order in which they are read.
 
@@ -31,6 +36,8 @@ def sections(
         The unprofiled, valid launches by group (`perf.report.figures.launches.by_group`).
     summary
         Rows of what was judged.
+    sampled
+        What was sampled beside the launches.
     """
     limits = limits_forest(summary.verdicts)
     timed = phases(records)
@@ -108,6 +115,13 @@ def sections(
             "Are there stalls, drifts, slow ranks?",
             traces(groups),
             "no launch that counts has a timed step",
+        ),
+        _section(
+            "devices",
+            "Power, clock, utilization",
+            "Was the machine fit while it was measured? High utilization at low power is a GPU that waits.",
+            devices(sampled),
+            "no samples of a GPU lie beside the launches",
         ),
     ]
 

@@ -6,6 +6,7 @@ import statistics
 from collections.abc import Mapping, Sequence
 
 from perf.contract import LaunchRecord
+from perf.report.figures.bars import launches_text
 from perf.report.figures.launches import Side
 from perf.report.figures.model import Axis, Figure, Line, Series, Table
 from perf.report.figures.thinning import share_out, thin
@@ -40,6 +41,8 @@ def _picture(side: Side, points: int) -> Figure | None:
         return None
     series = []
     longest_run = 1
+    marks: list[tuple[float, int, str]] = []
+    ranks = max(len(launch.step_seconds) for launch in launches)
     for place, launch in enumerate(launches):
         for rank, steps in enumerate(launch.step_seconds):
             thinned = thin(steps, points)
@@ -50,26 +53,26 @@ def _picture(side: Side, points: int) -> Figure | None:
                     [float(step) for step in thinned.places],
                     [round(value * 1e3, 4) for value in thinned.values],
                     kind="line",
-                    role=f"side-{rank}",
+                    role=f"side-{rank if ranks > 1 else place}",
                     line=("solid", "dash", "dot")[place % 3],
                     size=0,
                 )
             )
-        marks = _stalls(launch)
-        if marks:
-            series.append(
-                Series(
-                    f"{clean(launch.launch)} stalls",
-                    [float(step) for _, step, _ in marks],
-                    [round(value * 1e3, 4) for value, _, _ in marks],
-                    role="fail",
-                    symbol="x",
-                    hover=[
-                        f"{clean(launch.launch)} rank {rank}, step {step}\n{number(value * 1e3)} ms"
-                        for value, step, rank in marks
-                    ],
-                )
+        marks += [
+            (value, step, f"{clean(launch.launch)} rank {rank}, step {step}\n{number(value * 1e3)} ms")
+            for value, step, rank in _stalls(launch)
+        ]
+    if marks:
+        series.append(
+            Series(
+                "stalls",
+                [float(step) for _, step, _ in marks],
+                [round(value * 1e3, 4) for value, _, _ in marks],
+                role="fail",
+                symbol="x",
+                hover=[words for *_, words in marks],
             )
+        )
     median = statistics.median(launch.median_step_seconds for launch in launches)
     how = (
         "every step is drawn"
@@ -81,7 +84,7 @@ def _picture(side: Side, points: int) -> Figure | None:
     return Figure(
         f"steps-{side.group}-{side.label}",
         clean(f"{side.variant}{'' if side.plan == 'window' else f'+{side.plan}'} in {side.group}{run}"),
-        f"{len(launches)} launches, {len(launches[0].step_seconds)} ranks; a colour a rank. Thinned: {how}. Crosses: "
+        f"{launches_text(len(launches))}; a colour a {'rank' if ranks > 1 else 'launch'}. Thinned: {how}. Crosses: "
         f"steps above {STALL} × their launch's median, at most the {_MOST_STALLS} longest of a launch.",
         Axis("step of the timed window"),
         Axis("step time (ms)", from_zero=True),

@@ -44,17 +44,19 @@
     return lines.filter(function (line) { return line.trim(); });
   }
 
-  function axis(own, colour) {
+  // Titles come escaped; what is broken here has no markup of its own but an entity, which is never cut at a space.
+  function axis(own, colour, room) {
+    var title = own.title.text && room ? broken(own.title.text, room).join("<br>") : own.title.text;
     return Object.assign({
       gridcolor: colour("grid"), zerolinecolor: colour("line"), linecolor: colour("line"), automargin: true,
       fixedrange: narrow.matches
-    }, own, { title: Object.assign({ standoff: 8 }, own.title) });
+    }, own, { title: Object.assign({ standoff: 8 }, own.title, { text: title }) });
   }
 
   function arranged(drawing, width, colour) {
     var layout = painted(drawing.layout, colour);
-    layout.xaxis = axis(layout.xaxis, colour);
-    layout.yaxis = axis(layout.yaxis, colour);
+    layout.xaxis = axis(layout.xaxis, colour, Math.max(18, Math.floor(width * 0.6 / 6.6)));
+    layout.yaxis = axis(layout.yaxis, colour, 40);
     if (layout.xaxis.type === "log") { layout.xaxis.dtick = undefined; layout.xaxis.nticks = 6; layout.xaxis.minor = { showgrid: false }; }
     if (drawing.rows.length) {
       var room = Math.max(10, Math.floor(width * (narrow.matches ? 0.3 : 0.32) / 6.6));
