@@ -373,6 +373,9 @@ def _convert(kind: Any, value: Any, where: str, path: str) -> Any:
         return _convert(next(a for a in arguments if a is not type(None)), value, where, path)
     if origin is list:
         _expect(isinstance(value, list), "a list", value, where, path)
+        if arguments[0] is float and all(type(item) is float for item in value):
+            # The step times, thousands of them: each was found finite as it was read.
+            return list(value)
         return [_convert(arguments[0], item, where, f"{path}[{i}]") for i, item in enumerate(value)]
     if origin is dict:
         _expect(isinstance(value, dict), "an object", value, where, path)

@@ -73,11 +73,29 @@
       modebar: { bgcolor: "rgba(0,0,0,0)", color: colour("muted"), activecolor: colour("ink") },
       margin: { l: 10, r: 16, t: 26, b: 40 }, hovermode: "closest", dragmode: narrow.matches ? false : "zoom",
       hoverlabel: { bgcolor: colour("panel"), bordercolor: colour("line"), font: { color: colour("ink") }, align: "left", namelength: -1 },
-      legend: { orientation: "h", x: 0, xanchor: "left", y: 1.02, yanchor: "bottom" }, bargap: 0.35
+      legend: { orientation: "h", traceorder: "normal", x: 0, xanchor: "left", y: 1.02, yanchor: "bottom" }, bargap: 0.35
     });
   }
 
+  // plotly.js is 4.8 MB of script: it is run when the first picture is wanted, so that text and tables are there before.
+  function runPlotly() {
+    if (window.Plotly) { return; }
+    var script = document.createElement("script");
+    script.textContent = document.getElementById("plotly").textContent;
+    document.head.appendChild(script);
+  }
+  var soon = null;
+  function withPlotly() {
+    soon = soon || new Promise(function (resolve) { setTimeout(function () { runPlotly(); resolve(); }, 0); });
+    return soon;
+  }
+
   function draw(place) {
+    // When a page is printed it must be drawn at once, before the browser goes on.
+    return window.Plotly ? drawn(place) : withPlotly().then(function () { return drawn(place); });
+  }
+
+  function drawn(place) {
     var element = document.getElementById("plot-" + place);
     if (!element || !element.isConnected) { return Promise.resolve(); }
     try {
@@ -87,7 +105,11 @@
       return Plotly.react(element, painted(drawing.data, colour), arranged(drawing, element.clientWidth, colour), {
         responsive: true, displaylogo: false, displayModeBar: narrow.matches ? false : "hover",
         modeBarButtons: [["zoom2d", "pan2d", "resetScale2d", "toImage"]]
-      }).then(function () { element.dataset.drawn = "yes"; element.style.minHeight = ""; }, function (error) { trouble(element, error); });
+      }).then(function () {
+        element.dataset.drawn = "yes";
+        element.style.minHeight = "";
+        if (!root.dataset.pictured) { root.dataset.pictured = String(performance.now()); }
+      }, function (error) { trouble(element, error); });
     } catch (error) {
       trouble(element, error);
       return Promise.resolve();
@@ -134,6 +156,7 @@
     root.dataset.theme = "light";
     before.opened = Array.prototype.filter.call(document.querySelectorAll("details.behind"), function (one) { return !one.open && !one.closest("#steps"); });
     before.opened.forEach(function (one) { one.open = true; });
+    if (!window.Plotly) { runPlotly(); }
     plots.forEach(function (plot) { if (plot.offsetParent !== null) { plot.dataset.drawn = "now"; draw(plot.dataset.place); } });
   });
   window.addEventListener("afterprint", function () {
