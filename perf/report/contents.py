@@ -9,7 +9,7 @@ from typing import Any
 
 from perf.contract import LaunchRecord
 from perf.report.answer import Answer, Problem, answer, failures, problems
-from perf.report.figures.account import account_picture, spent
+from perf.report.figures.account import account_picture
 from perf.report.figures.comparison import differences, environment_table, runs_forest
 from perf.report.figures.launches import Side, by_group, letter, sides
 from perf.report.figures.model import Section, Table
@@ -109,7 +109,7 @@ def _sections(
     if runs is not None:
         intro = "The same variants in the runs of this page."
         listed.insert(0, Section("runs", "Run against run", intro, [runs]))
-    account = account_picture(spent(records))
+    account = account_picture(summary.time)
     if account is not None:
         listed.append(Section("account", "Time of the run", "What the wall time was spent on.", [account]))
     return listed

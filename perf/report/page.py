@@ -71,12 +71,13 @@ def page(contents: Contents, folder: Path) -> str:
         loader=jinja2.FileSystemLoader(_TEMPLATES),
         # Everything, whatever a template is called: what is printed came from logs, hosts and file names.
         autoescape=True,
+        # Control characters too: they have no place in a page, and reorder what is read.
+        finalize=_shown,
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
     environment.globals |= {
-        "clean": clean,
         "memory": memory,
         "milliseconds": milliseconds,
         "number": number,
@@ -97,6 +98,13 @@ def page(contents: Contents, folder: Path) -> str:
         scripts=scripts,
         policy=_policy(scripts),
         style=Markup(_read("report.css")),  # noqa: S704 - our own file
+    )
+
+
+def _shown(value: Any) -> Any:
+    """Show a printed value's control characters as escapes; what is markup already, we made ourselves."""
+    return (
+        clean(value, keep_lines=True) if isinstance(value, str) and not isinstance(value, Markup) else value
     )
 
 

@@ -6,8 +6,8 @@ import dataclasses
 import math
 from typing import Any
 
+from perf.report.account import spent
 from perf.report.answer import answer, failures
-from perf.report.figures.account import spent
 from perf.report.stored import StoredRun
 from perf.report.summary import Summary
 

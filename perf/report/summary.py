@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 
 from perf.contract import LaunchRecord
 from perf.records import VerdictRecord
+from perf.report.account import Spent, spent
 from perf.report.stacks import data_line, environment_lines, stack_key, stack_labels
 from perf.report.text import bounded, duration, interval, milliseconds, number, share
 from perf.verdict.outcome import Verdict
@@ -172,13 +173,14 @@ class Account:
 class Summary:
     """All that a report shows of a run's measurements.
 
-    `data` says, one line each, which data the workloads were trained on.
+    `data` says, one line each, which data the workloads were trained on. `time` accounts for the launches' wall time.
     """
 
     variants: list[VariantRow]
     verdicts: list[VerdictRow]
     account: Account
     data: list[str] = field(default_factory=list)
+    time: list[Spent] = field(default_factory=list)
 
 
 def summarize(records: Sequence[LaunchRecord], verdicts: Sequence[VerdictRecord]) -> Summary:
@@ -190,7 +192,7 @@ def summarize(records: Sequence[LaunchRecord], verdicts: Sequence[VerdictRecord]
     # A dict, for the order of first appearance.
     data = dict.fromkeys(filter(None, (data_line(record.workload, record.data) for record in records)))
     rows = [_verdict_row(verdict) for verdict in verdicts]
-    return Summary(_variant_rows(records), rows, _account(verdicts), list(data))
+    return Summary(_variant_rows(records), rows, _account(verdicts), list(data), spent(records))
 
 
 def launch_words(record: LaunchRecord) -> str:

@@ -47,7 +47,9 @@ def devices(sampled: Sequence[Sampled]) -> list[Figure]:
         for place, card in enumerate(sorted(cards)):
             x, y = list[float | None](), list[float | None]()
             for one, looks in cards[card]:
-                known = [(look.time, value) for look in looks if (value := look.gauges.get(gauge)) is not None]
+                known = [
+                    (look.time, value) for look in looks if (value := look.gauges.get(gauge)) is not None
+                ]
                 if not known:
                     continue
                 thinned = thin([value for _, value in known], points)

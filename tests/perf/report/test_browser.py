@@ -39,12 +39,18 @@ def reports(tmp_path_factory):
         folder / "hostile",
         [
             dataclasses.replace(
-                r, host=[HOSTILE] * 2, group=r.group + HOSTILE, variant=r.variant + HOSTILE, launch=r.launch + HOSTILE
+                r,
+                host=[HOSTILE] * 2,
+                group=r.group + HOSTILE,
+                variant=r.variant + HOSTILE,
+                launch=r.launch + HOSTILE,
             )
             for r in found
         ],
         [
-            dataclasses.replace(v, test=HOSTILE, variant=HOSTILE, group=HOSTILE, reasons=[HOSTILE], verdict=word)
+            dataclasses.replace(
+                v, test=HOSTILE, variant=HOSTILE, group=HOSTILE, reasons=[HOSTILE], verdict=word
+            )
             for v, word in zip(verdicts, ("fail", HOSTILE), strict=True)
         ],
         environment={"host": HOSTILE, HOSTILE: {"name": HOSTILE}},
@@ -73,7 +79,9 @@ def test_a_report_draws_every_picture_without_an_error_or_a_request(page, report
     assert 5 <= count
     for place in range(count):
         page.draw(f"#plot-{place}".replace("#plot", "article:has(#plot") + ")")
-    assert {"yes"} == set(page.run("return [...document.querySelectorAll('.plot')].map(p => p.dataset.drawn)"))
+    assert {"yes"} == set(
+        page.run("return [...document.querySelectorAll('.plot')].map(p => p.dataset.drawn)")
+    )
     assert [] == page.console()
     assert {reports[name].resolve().as_uri()} == page.requests()
 
@@ -92,7 +100,9 @@ def test_what_is_hostile_stays_text(page, reports):
 def test_the_policy_stops_what_an_escape_would_let_in(page, reports):
     """A script that gets into the page all the same does not run: only the page's own scripts have leave."""
     page.open(reports["real"])
-    page.run("const s = document.createElement('script'); s.textContent = 'window.owned = 1'; document.body.append(s)")
+    page.run(
+        "const s = document.createElement('script'); s.textContent = 'window.owned = 1'; document.body.append(s)"
+    )
     assert page.run("return window.owned") is None
     assert any("Content Security Policy" in message for message in page.console())
 
@@ -100,11 +110,17 @@ def test_the_policy_stops_what_an_escape_would_let_in(page, reports):
 def test_the_filter_leaves_what_holds_every_word(page, reports):
     """Typing two words hides all rows and pictures that lack one of them, and says how many are left."""
     page.open(reports["failing"])
-    page.run("const w = document.getElementById('words'); w.value = 'LADDER  tf32'; w.dispatchEvent(new Event('input'))")
-    shown = page.run("return [...document.querySelectorAll('[data-search]')].filter(e => !e.hidden).map(e => e.dataset.search)")
+    page.run(
+        "const w = document.getElementById('words'); w.value = 'LADDER  tf32'; w.dispatchEvent(new Event('input'))"
+    )
+    shown = page.run(
+        "return [...document.querySelectorAll('[data-search]')].filter(e => !e.hidden).map(e => e.dataset.search)"
+    )
     assert shown
     assert all("ladder" in text and "tf32" in text for text in shown)
-    found = re.fullmatch(r"(\d+) of (\d+) shown", page.run("return document.getElementById('shown').textContent"))
+    found = re.fullmatch(
+        r"(\d+) of (\d+) shown", page.run("return document.getElementById('shown').textContent")
+    )
     assert len(shown) == int(found[1]) < int(found[2])
     page.run("const w = document.getElementById('words'); w.value = ''; w.dispatchEvent(new Event('input'))")
     assert 0 == page.run("return document.querySelectorAll('[data-search][hidden]').length")
@@ -113,7 +129,9 @@ def test_the_filter_leaves_what_holds_every_word(page, reports):
 def test_a_verdict_can_be_hidden(page, reports):
     """Without its tick, no judgement with that verdict is shown."""
     page.open(reports["failing"])
-    count = "return [...document.querySelectorAll('tr[data-verdict=fail]')].filter(e => e.offsetParent).length"
+    count = (
+        "return [...document.querySelectorAll('tr[data-verdict=fail]')].filter(e => e.offsetParent).length"
+    )
     assert 2 == page.run(count)
     page.run("document.querySelector('#chips input[value=fail]').click()")
     assert 0 == page.run(count)
@@ -134,7 +152,7 @@ def test_a_pointer_over_a_launch_tells_its_number(page, reports):
 
 
 def test_dark_and_light_follow_the_system_and_the_button(page, reports):
-    """Paper and the pictures' ink are dark on light or light on dark, as the system prefers, and the button turns them."""
+    """Paper and the pictures' ink are as the system prefers, and the button turns them round."""
     paper = "return getComputedStyle(document.body).backgroundColor"
     ink = "return getComputedStyle(document.querySelector('#limits .plot .xtitle')).fill"
     page.open(reports["real"], scheme="dark")
@@ -143,7 +161,10 @@ def test_dark_and_light_follow_the_system_and_the_button(page, reports):
     page.run("document.getElementById('theme').click()")
     page.until(f"{ink.replace('return ', 'return (')}) !== '{dark[1]}'")
     light = (page.run(paper), page.run(ink))
-    assert (("rgb(20, 23, 27)", "rgb(230, 233, 236)"), ("rgb(255, 255, 255)", "rgb(27, 31, 36)")) == (dark, light)
+    assert (("rgb(20, 23, 27)", "rgb(230, 233, 236)"), ("rgb(255, 255, 255)", "rgb(27, 31, 36)")) == (
+        dark,
+        light,
+    )
 
 
 @pytest.mark.parametrize("name", ["failing", "real", "hostile"])

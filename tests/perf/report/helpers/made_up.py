@@ -47,7 +47,9 @@ def step_of(member: Member) -> float:
     """Return a step time in seconds that such a variant could have."""
     variant = member.variant
     seconds = next(s for name, s in _SECONDS.items() if variant.workload.startswith(name))
-    seconds *= _MODES[variant.mode] * _STRATEGIES[variant.strategy] * (1.0 if variant.device == "cuda" else 20.0)
+    seconds *= (
+        _MODES[variant.mode] * _STRATEGIES[variant.strategy] * (1.0 if variant.device == "cuda" else 20.0)
+    )
     for word in (variant.precision, *variant.optimizations):
         seconds *= _FASTER.get(word, 1.0)
     if variant.mode == "full" and variant.workers:
@@ -56,7 +58,14 @@ def step_of(member: Member) -> float:
 
 
 def record_of(
-    member: Member, number: int, seconds: float, *, run: str, steps: int = 400, spread: float = 0.008, **changes
+    member: Member,
+    number: int,
+    seconds: float,
+    *,
+    run: str,
+    steps: int = 400,
+    spread: float = 0.008,
+    **changes,
 ) -> contract.LaunchRecord:
     """Return one launch of a member whose median step is about `seconds`."""
     chance = random.Random(f"{member.id} {member.group} {number} {run}")
@@ -79,11 +88,22 @@ def record_of(
     cuda = member.variant.device == "cuda"
     epochs = [
         contract.EpochRecord(
-            index, seconds * 938 * (1.2 if index == 0 else 1.0), 938, 60_032, True, 0.4, 0.3 - 0.1 * index, 0.9, 1.1, 10_000
+            index,
+            seconds * 938 * (1.2 if index == 0 else 1.0),
+            938,
+            60_032,
+            True,
+            0.4,
+            0.3 - 0.1 * index,
+            0.9,
+            1.1,
+            10_000,
         )
         for index in range(3 if member.plan == "epochs" else 0)
     ]
-    same = {f.name for f in dataclasses.fields(contract.LaunchRecord)} & {f.name for f in dataclasses.fields(spec)}
+    same = {f.name for f in dataclasses.fields(contract.LaunchRecord)} & {
+        f.name for f in dataclasses.fields(spec)
+    }
     fields = {name: getattr(spec, name) for name in same} | {
         "started_at": STARTED + 20.0 * number,
         "launch_seconds": 14.0 + sum(windows) / ranks,
@@ -113,7 +133,8 @@ def record_of(
         "allocator_retries": 0,
         "effective": [{}] * ranks,
         "threads": [{}] * ranks,
-        "startup_seconds": [{"interpreter": 0.1, "imports": 5.5, "process_group": 1.0, "until_warm_up": 1.4}] * ranks,
+        "startup_seconds": [{"interpreter": 0.1, "imports": 5.5, "process_group": 1.0, "until_warm_up": 1.4}]
+        * ranks,
         "telemetry": {},
         "valid": True,
         "reasons": [],
@@ -130,11 +151,15 @@ def launches(groups, *, run: str, count: int = 5, steps: int = 400, slower: dict
         for _ in range(count):
             for member in GROUPS[name].members:
                 factor = math.prod(f for part, f in (slower or {}).items() if part in member.id)
-                found.append(record_of(member, len(found) + 1, step_of(member) * factor, run=run, steps=steps))
+                found.append(
+                    record_of(member, len(found) + 1, step_of(member) * factor, run=run, steps=steps)
+                )
     return found
 
 
-def judged(found: list[contract.LaunchRecord], *, run: str, ddp_limit: float = 1.7) -> list[records.VerdictRecord]:
+def judged(
+    found: list[contract.LaunchRecord], *, run: str, ddp_limit: float = 1.7
+) -> list[records.VerdictRecord]:
     """Return what the suite's own judge says of these launches."""
     source, verdicts = Stored(found, "made up"), []
     for group in GROUPS.values():
@@ -152,13 +177,20 @@ def judged(found: list[contract.LaunchRecord], *, run: str, ddp_limit: float = 1
         else:
             continue
         judge = Judge(
-            source, f"{test}[{group.name}-1]", PROFILES["quick"], run, verdicts.append, require_references=False
+            source,
+            f"{test}[{group.name}-1]",
+            PROFILES["quick"],
+            run,
+            verdicts.append,
+            require_references=False,
         )
         with contextlib.suppress(LimitMissed, Unproven):
             if question is None:
                 judge.share(members["full"], members["synthetic"], LOADER_SHARE)
             else:
-                limit = Limit("ddp_overhead" if group.question == "ddp" else "rung", ddp_limit, "ratio", "made up")
+                limit = Limit(
+                    "ddp_overhead" if group.question == "ddp" else "rung", ddp_limit, "ratio", "made up"
+                )
                 judge.ratio(question, limit, can_be_faster=True)
     return verdicts
 
@@ -183,7 +215,9 @@ def killed_rank(folder: Path, member: Member) -> records.Event:
         agent_exit=1,
         out_dir=str(folder / "launches" / launch),
         ranks=(
-            RankEvidence(0, exit_code=-15, ended_by_us=True, phase="window", record="missing", gpus=(UUIDS[0],)),
+            RankEvidence(
+                0, exit_code=-15, ended_by_us=True, phase="window", record="missing", gpus=(UUIDS[0],)
+            ),
             RankEvidence(
                 1, exit_code=-9, ended_at=5.0, phase="window", log=lines, log_path=str(log), gpus=(UUIDS[1],)
             ),
@@ -221,7 +255,9 @@ def sample_lines(record: contract.LaunchRecord) -> str:
             }
             for place, uuid in enumerate(UUIDS)
         ]
-        lines.append(json.dumps({"time": record.started_at + second, "why": "tick", "host": {}, "gpus": gpus}))
+        lines.append(
+            json.dumps({"time": record.started_at + second, "why": "tick", "host": {}, "gpus": gpus})
+        )
     return "\n".join(lines) + "\n"
 
 
@@ -244,8 +280,16 @@ def write_run(
         (records.EVENTS, events),
     ):
         (folder / name).write_text("".join(contract.encode(line) + "\n" for line in lines), encoding="utf-8")
-    gpus = [{"index": i, "name": CARD, "uuid": uuid, "memory_bytes": 85017493504} for i, uuid in enumerate(UUIDS)]
-    known = {"system": "Linux", "host": HOST, "cores": 64, "cores_allowed": 32, "stack": {**STACK, "gpus": gpus}}
+    gpus = [
+        {"index": i, "name": CARD, "uuid": uuid, "memory_bytes": 85017493504} for i, uuid in enumerate(UUIDS)
+    ]
+    known = {
+        "system": "Linux",
+        "host": HOST,
+        "cores": 64,
+        "cores_allowed": 32,
+        "stack": {**STACK, "gpus": gpus},
+    }
     (folder / records.ENVIRONMENT).write_text(json.dumps(environment or known), encoding="utf-8")
     for record in found if sampled else []:
         place = folder / "launches" / record.launch
@@ -256,7 +300,10 @@ def write_run(
 
 def failing_run(folder: Path) -> Path:
     """Write a run in which a loader is starved, DDP is slow, an exact fact is wrong and a rank was killed."""
-    run, groups = folder.name, ["loader@resnet50-gpu", "ddp@resnet50-gpu", "dp@resnet50-gpu", "epochs@resnet50-gpu"]
+    run, groups = (
+        folder.name,
+        ["loader@resnet50-gpu", "ddp@resnet50-gpu", "dp@resnet50-gpu", "epochs@resnet50-gpu"],
+    )
     groups += ["workers@resnet50-gpu", "ladder@resnet50-gpu"]
     slower = {"resnet50-single-1gpu-fp32-native": 1.0, "ddp-1gpu": 1.9}
     found = launches(groups, run=run, count=10, slower=slower)
@@ -314,5 +361,7 @@ def many_variants(folder: Path, variants: int, *, count: int = 5, steps: int = 4
                     group = f"{record.group}{turn}" if turn else record.group
                     found.append(dataclasses.replace(record, variant=copy, group=group, launch=launch))
         turn += 1
-    verdicts = judged([record for record in found if not record.variant[-3:].startswith("-b")], run=folder.name)
+    verdicts = judged(
+        [record for record in found if not record.variant[-3:].startswith("-b")], run=folder.name
+    )
     return write_run(folder, found, verdicts)
