@@ -114,6 +114,12 @@ def data(session: nox.Session) -> None:
 
 
 @nox.session(default=False, venv_backend="none", requires=["driver"])
+def report(session: nox.Session) -> None:
+    """Draw a run's report again, or several runs beside each other: `-- RUN [RUN ...] [-o FILE]`."""
+    finish(session, python_of(session, "driver"), "-E", "-s", "-m", "perf.report", "html", *session.posargs)
+
+
+@nox.session(default=False, venv_backend="none", requires=["driver"])
 def wheelhouse(session: nox.Session) -> None:
     """Download the driver's wheels into wheelhouse/, for a site without network.
 

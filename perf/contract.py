@@ -397,8 +397,7 @@ def _convert(kind: Any, value: Any, where: str, path: str) -> Any:
             return None
         return _convert(next(a for a in arguments if a is not type(None)), value, where, path)
     if origin is list:
-        _expect(isinstance(value, list), "a list", value, where, path)
-        return [_convert(arguments[0], item, where, f"{path}[{i}]") for i, item in enumerate(value)]
+        return _convert_list(arguments[0], value, where, path)
     if origin is dict:
         _expect(isinstance(value, dict), "an object", value, where, path)
         return {key: _convert(arguments[1], item, where, f"{path}.{key}") for key, item in value.items()}
@@ -423,6 +422,14 @@ def _convert(kind: Any, value: Any, where: str, path: str) -> Any:
             path,
         )
     return value
+
+
+def _convert_list(kind: Any, value: Any, where: str, path: str) -> Any:
+    _expect(isinstance(value, list), "a list", value, where, path)
+    if kind is float and all(type(item) is float for item in value):
+        # The step times, thousands of them: each was found finite as it was read.
+        return list(value)
+    return [_convert(kind, item, where, f"{path}[{i}]") for i, item in enumerate(value)]
 
 
 def _convert_dataclass(kind: Any, value: Any, where: str, path: str) -> Any:

@@ -55,6 +55,8 @@ class RankEvidence:
         The stacks that it dumped.
     kernel_state
         What the kernel said of its process at the time limit, such as ``stopped``; '' where nobody asked.
+    gpus
+        UUIDs of the GPUs that it took, or their numbers where its torch can't tell; empty before it took one.
     """
 
     rank: int
@@ -70,6 +72,7 @@ class RankEvidence:
     log_path: str = ""
     dumps: tuple[Dump, ...] = ()
     kernel_state: str = ""
+    gpus: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -126,6 +129,7 @@ def gather(spec: LaunchSpec, observed: Observed, host: str) -> tuple[Evidence, l
         if record is not None:
             records.append(record)
         phase, phase_time = read_state(spec.out_dir, rank)
+        gpus = read_gpus(spec.out_dir, rank)
         log_path, log = read_log(spec, rank, direct)
         ranks.append(
             RankEvidence(
@@ -139,6 +143,7 @@ def gather(spec: LaunchSpec, observed: Observed, host: str) -> tuple[Evidence, l
                 log_path=log_path,
                 dumps=read_dumps(spec.out_dir, rank),
                 kernel_state=observed.kernel_states.get(rank, ""),
+                gpus=gpus,
                 **how_it_ended(rank, direct, report, observed, first_only=spec.launcher == "fork"),
             )
         )
@@ -260,6 +265,15 @@ def why_unavailable(spec: LaunchSpec) -> str | None:
         except (ValueError, KeyError, TypeError):
             continue
     return None
+
+
+def read_gpus(out_dir: str, rank: int) -> tuple[str, ...]:
+    """Read which GPUs a rank took; none where it had not come so far, or works on the CPU."""
+    try:
+        state = json.loads(read_tail(Path(out_dir, contract.STATE_FILE.format(rank=rank)), STATE_BYTES))
+        return tuple(shorten(harmless(str(gpu)), 80) for gpu in state.get("gpus", ()))
+    except (ValueError, AttributeError, TypeError):
+        return ()
 
 
 def read_log(spec: LaunchSpec, rank: int, direct: bool) -> tuple[str, list[str]]:

@@ -25,7 +25,7 @@ import torchvision  # noqa: E402, F401 - part of the stack's start-up, whichever
 
 from models.interface import Workload, load_workload  # noqa: E402
 from perf import contract  # noqa: E402
-from perf.training.identity import identify, seconds_since_process_start  # noqa: E402
+from perf.training.identity import gpu_uuid, identify, seconds_since_process_start  # noqa: E402
 from perf.training.rates.card import measure_card  # noqa: E402
 from perf.training.session import Session  # noqa: E402
 from perf.training.settings import NotInForce, Unavailable, apply_precision, apply_threads  # noqa: E402
@@ -115,6 +115,9 @@ def run(spec: contract.LaunchSpec, workload: Optional[Workload], state: State) -
     identity = identify(spec.device, spec.devices_per_rank, os.environ)
     if identity.world_size != spec.world_size:
         raise NotInForce(f"the spec asks for {spec.world_size} ranks, torchrun started {identity.world_size}")
+    state.takes([gpu_uuid(device) or str(device) for device in identity.devices if device.type == "cuda"])
+    # Before the process group: that is where a rank with a broken card or network hangs.
+    state.enter("setup")
     torch.manual_seed(spec.seed)
     before = time.perf_counter()
     if spec.strategy == "ddp":
