@@ -114,6 +114,12 @@ def data(session: nox.Session) -> None:
 
 
 @nox.session(default=False, venv_backend="none", requires=["driver"])
+def report(session: nox.Session) -> None:
+    """Draw a run's report again, or several runs beside each other: `-- RUN [RUN ...] [-o FILE]`."""
+    finish(session, python_of(session, "driver"), "-E", "-s", "-m", "perf.report", "html", *session.posargs)
+
+
+@nox.session(default=False, venv_backend="none", requires=["driver"])
 def wheelhouse(session: nox.Session) -> None:
     """Download the driver's wheels into wheelhouse/, for a site without network.
 
@@ -129,6 +135,15 @@ def wheelhouse(session: nox.Session) -> None:
 def tests(session: nox.Session) -> None:
     """Run the suite's own tests."""
     suite = [python_of(session, "env"), "-m", "pytest", *targets("tests", session.posargs)]
+    finish(session, *suite, *session.posargs)
+
+
+@nox.session(default=False, venv_backend="none", requires=["env"])
+def slurm_tests(session: nox.Session) -> None:
+    """Run the tests that need a real Slurm. They start one of two nodes here, and stop it. Debian's packages, root."""
+    python = python_of(session, "env")
+    session.run(python, "tests/slurm/packages.py", env={"PATH": CALLER_PATH}, external=True)
+    suite = [python, "-m", "pytest", *targets("tests/slurm", session.posargs)]
     finish(session, *suite, *session.posargs)
 
 

@@ -59,7 +59,8 @@ class LaunchSpec:
     `optimizations` are switched on one by one, in the order of `OPTIMIZATIONS`; `optimizer` and `schedule` are names of
     the workload's, "" its own. `persistent`, `prefetch` (batches a worker keeps ready; null: torch's default) and
     `pin_memory` (null: on a GPU) belong to loaders with workers. `save_model` writes the trained parameters beside
-    the record, as the tutorials do. `side` is ``old`` or ``new`` where two stacks are compared.
+    the record, as the tutorials do. `side` is ``old`` or ``new`` where two stacks are compared, `launcher` is
+    ``fresh`` or, where the process was forked from one that had imported torch, ``fork``.
     """
 
     run: str
@@ -108,6 +109,7 @@ class LaunchSpec:
     pin_memory: Optional[bool] = None
     save_model: bool = False
     side: str = ""
+    launcher: str = "fresh"
     schema: int = SCHEMA
 
     @property
@@ -290,6 +292,7 @@ class LaunchRecord:
     drain_seconds: list[Optional[float]] = field(default_factory=list)
     rates: dict[str, Rate] = field(default_factory=dict)
     side: str = ""
+    launcher: str = "fresh"
     schema: int = SCHEMA
 
 
@@ -394,8 +397,7 @@ def _convert(kind: Any, value: Any, where: str, path: str) -> Any:
             return None
         return _convert(next(a for a in arguments if a is not type(None)), value, where, path)
     if origin is list:
-        _expect(isinstance(value, list), "a list", value, where, path)
-        return [_convert(arguments[0], item, where, f"{path}[{i}]") for i, item in enumerate(value)]
+        return _convert_list(arguments[0], value, where, path)
     if origin is dict:
         _expect(isinstance(value, dict), "an object", value, where, path)
         return {key: _convert(arguments[1], item, where, f"{path}.{key}") for key, item in value.items()}
@@ -420,6 +422,14 @@ def _convert(kind: Any, value: Any, where: str, path: str) -> Any:
             path,
         )
     return value
+
+
+def _convert_list(kind: Any, value: Any, where: str, path: str) -> Any:
+    _expect(isinstance(value, list), "a list", value, where, path)
+    if kind is float and all(type(item) is float for item in value):
+        # The step times, thousands of them: each was found finite as it was read.
+        return list(value)
+    return [_convert(kind, item, where, f"{path}[{i}]") for i, item in enumerate(value)]
 
 
 def _convert_dataclass(kind: Any, value: Any, where: str, path: str) -> Any:

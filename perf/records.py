@@ -1,7 +1,8 @@
 """The files of a run: one folder, whole lines, readable at any moment.
 
 ``results/<run>/`` holds ``environment.json``, ``records.jsonl`` (one launch a line), ``verdicts.jsonl`` (one judgement
-a line), ``events.jsonl`` (what is going on, for whoever draws progress) and folders for launches and profiles.
+a line), ``tests.jsonl`` (one test's outcome a line), ``events.jsonl`` (what is going on, for whoever draws progress)
+and folders for launches and profiles.
 Lines are appended whole, under a lock, and synced: a run that is killed keeps every launch it had finished.
 """
 
@@ -22,6 +23,7 @@ RECORDS = "records.jsonl"
 VERDICTS = "verdicts.jsonl"
 EVENTS = "events.jsonl"
 OUTCOMES = "outcomes.jsonl"
+TESTS = "tests.jsonl"
 ENVIRONMENT = "environment.json"
 LATEST = "latest"
 
@@ -59,11 +61,29 @@ class VerdictRecord:
 
 
 @dataclass(frozen=True)
+class OutcomeRecord:
+    """What became of one test: a line of ``tests.jsonl``. Exact facts leave no judgement, so a report needs these.
+
+    `outcome` is pytest's: ``passed``, ``failed`` or ``skipped``. `verdict` is what the suite made of it where that is
+    not the same: ``inconclusive``, ``invalid``, ``unreferenced`` or ``infrastructure``; else empty. `text` says why, in
+    the words of pytest's own report. `seconds` is the time of the test, in which its group may have been measured.
+    """
+
+    test: str
+    outcome: str
+    verdict: str
+    seconds: float
+    text: str
+    schema: int = contract.SCHEMA
+
+
+@dataclass(frozen=True)
 class Event:
     """Something that happened while a run was measured: a line of ``events.jsonl``.
 
     `kind` is one of ``planned`` (a group: `total` launches), ``start`` and ``done`` (one launch), ``failed`` (a launch
-    that gave no record), ``extend`` (a look asked for more launches) and ``note`` (a sentence).
+    that gave no record), ``extend`` (a look asked for more launches) and ``note`` (a sentence). `failure` says of a
+    ``failed`` launch which rank failed first and how (`perf.launch.failure.facts`), where that is known.
     """
 
     kind: str
@@ -75,6 +95,7 @@ class Event:
     total: int = 0
     text: str = ""
     worker: str = ""
+    failure: dict[str, Any] = field(default_factory=dict)
     schema: int = contract.SCHEMA
 
 

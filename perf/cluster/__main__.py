@@ -10,6 +10,7 @@ usage: python -m perf.cluster --site=FILE [--stack=NAME] [options] [pytest's opt
        python -m perf.cluster attach RUN     follow a run again, from another shell
        python -m perf.cluster cancel RUN     cancel its jobs and keep what they have left
        python -m perf.cluster status RUN     show it once (--json for scripts)
+       python -m perf.cluster lint SCRIPT    say which known traps a batch script of your own has
 `python -m perf.cluster --help` lists the options; docs/sites.md explains site files."""
 
 
@@ -21,6 +22,7 @@ def main(words: Sequence[str] | None = None) -> int:
         "attach": _attach,
         "cancel": _cancel,
         "status": _status,
+        "lint": _lint,
     }
     if not arguments:
         print(USAGE, file=sys.stderr)
@@ -52,6 +54,12 @@ def _status(words: list[str]) -> int:
     from perf.cluster.command_later import status
 
     return status(words)
+
+
+def _lint(words: list[str]) -> int:
+    from perf.cluster.lint.command import main as command
+
+    return command(words)
 
 
 if __name__ == "__main__":

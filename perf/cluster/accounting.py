@@ -74,7 +74,11 @@ def remarks(usage: Usage) -> tuple[str, ...]:
     if efficiency is not None and efficiency < LOW_CPU:
         found.append(f"CPU efficiency {share(efficiency)}, below {share(LOW_CPU)}: ask for fewer cores")
     used = usage.memory_efficiency
-    if used is not None and used > HIGH_MEMORY:
+    if used is not None and used > 1.0:
+        # It can't have used more than it had: the kernel would have ended it.
+        counted = "resident sizes were summed, which counts pages that processes share once for each of them"
+        found.append(f"memory {share(used)} used: {counted}; the true part is smaller")
+    elif used is not None and used > HIGH_MEMORY:
         found.append(
             f"memory {share(used)} used, above {share(HIGH_MEMORY)}: ask for more, or the next run may be killed"
         )

@@ -133,6 +133,9 @@ def check_site_here(site: Site, stack: str) -> None:
             f"{site.path}: [data] root: there is no folder {root} here; jobs would have no data. "
             f"Stage it with `nox -s data -- --root {root}` on a machine with network, or mend the path"
         )
+    if os.sep in stack:
+        # A Python by its path, as without a site file: the job finds out what it is.
+        return
     table = site.stack(stack)
     bare = not table.setup and not table.wrapper and not table.step_options
     if bare and os.sep in table.python and not os.access(table.python, os.X_OK):

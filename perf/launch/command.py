@@ -11,6 +11,7 @@ from perf.launch.place import HERE, NODE, Place
 from perf.launch.stack import Stack
 
 WORKER = "perf.training.worker"
+TORCHRUN = "torch.distributed.run"
 LOG_FOLDER = "logs"
 STRATEGIES = ("single", "dp", "ddp")
 
@@ -51,7 +52,7 @@ def worker_command(
         return [*start, module, spec_path]
     return [
         *start,
-        "torch.distributed.run",
+        TORCHRUN,
         *_meeting(spec, place),
         f"--nproc-per-node={spec.ranks_per_node}",
         "--max-restarts=0",

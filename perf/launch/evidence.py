@@ -55,6 +55,8 @@ class RankEvidence:
         The stacks that it dumped.
     kernel_state
         What the kernel said of its process at the time limit, such as ``stopped``; '' where nobody asked.
+    gpus
+        UUIDs of the GPUs that it took, or their numbers where its torch can't tell; empty before it took one.
     """
 
     rank: int
@@ -70,6 +72,7 @@ class RankEvidence:
     log_path: str = ""
     dumps: tuple[Dump, ...] = ()
     kernel_state: str = ""
+    gpus: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -126,6 +129,7 @@ def gather(spec: LaunchSpec, observed: Observed, host: str) -> tuple[Evidence, l
         if record is not None:
             records.append(record)
         phase, phase_time = read_state(spec.out_dir, rank)
+        gpus = read_gpus(spec.out_dir, rank)
         log_path, log = read_log(spec, rank, direct)
         ranks.append(
             RankEvidence(
@@ -139,7 +143,8 @@ def gather(spec: LaunchSpec, observed: Observed, host: str) -> tuple[Evidence, l
                 log_path=log_path,
                 dumps=read_dumps(spec.out_dir, rank),
                 kernel_state=observed.kernel_states.get(rank, ""),
-                **how_it_ended(rank, direct, report, observed),
+                gpus=gpus,
+                **how_it_ended(rank, direct, report, observed, first_only=spec.launcher == "fork"),
             )
         )
     return (
@@ -164,11 +169,14 @@ def gather(spec: LaunchSpec, observed: Observed, host: str) -> tuple[Evidence, l
     )
 
 
-def how_it_ended(rank: int, direct: bool, report: Report, observed: Observed) -> dict[str, Any]:
+def how_it_ended(
+    rank: int, direct: bool, report: Report, observed: Observed, *, first_only: bool = False
+) -> dict[str, Any]:
     """Return `exit_code`, `ended_at` and `ended_by_us` of one rank. Pure.
 
     torchrun's word counts before what was seen from outside. A rank that its report leaves out, and that it did not
-    end, had ended with exit status 0 before: torchrun stops at the first other status.
+    end, had ended with exit status 0 before: torchrun stops at the first other status. But where its ranks are forks
+    (`first_only`) it reports the first failure alone, and of the others nothing is known but what was seen.
     """
     if direct:
         ended_by_us = observed.exit_code is None
@@ -181,6 +189,8 @@ def how_it_ended(rank: int, direct: bool, report: Report, observed: Observed) ->
     if failure is not None:
         return {"exit_code": failure.exit_code, "ended_at": ended_at, "ended_by_us": False}
     code = observed.rank_codes.get(rank)
+    if report.present and first_only:
+        return {"exit_code": code, "ended_at": ended_at, "ended_by_us": code is None}
     if report.present:
         # Without its PID, and not seen to end, it can't be told from a rank that torchrun ended.
         known = pid is not None or ended_at is not None or not report.closed
@@ -230,6 +240,20 @@ def read_state(out_dir: str, rank: int) -> tuple[str | None, float | None]:
         return None, None
 
 
+def rank_pids(spec: LaunchSpec) -> dict[int, int]:
+    """Return the PIDs of the ranks that have entered a phase."""
+    found = {}
+    for rank in range(spec.world_size):
+        try:
+            state = json.loads(
+                read_tail(Path(spec.out_dir, contract.STATE_FILE.format(rank=rank)), STATE_BYTES)
+            )
+            found[rank] = int(state["pid"])
+        except (ValueError, KeyError, TypeError):
+            continue
+    return found
+
+
 def why_unavailable(spec: LaunchSpec) -> str | None:
     """Return the reason that a rank gave for not having what was asked for; None where no rank gave one."""
     for rank in range(spec.world_size):
@@ -241,6 +265,15 @@ def why_unavailable(spec: LaunchSpec) -> str | None:
         except (ValueError, KeyError, TypeError):
             continue
     return None
+
+
+def read_gpus(out_dir: str, rank: int) -> tuple[str, ...]:
+    """Read which GPUs a rank took; none where it had not come so far, or works on the CPU."""
+    try:
+        state = json.loads(read_tail(Path(out_dir, contract.STATE_FILE.format(rank=rank)), STATE_BYTES))
+        return tuple(shorten(harmless(str(gpu)), 80) for gpu in state.get("gpus", ()))
+    except (ValueError, AttributeError, TypeError):
+        return ()
 
 
 def read_log(spec: LaunchSpec, rank: int, direct: bool) -> tuple[str, list[str]]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from perf.launch.cause import (
     Cause,
@@ -23,7 +24,7 @@ class LaunchFailed(Exception):
     """A launch that gave no record. The message tells all; the fields are for whoever counts or compares.
 
     `rank` is the one that failed first, None where no single rank did. `status` says how, without a subject, as in
-    ``killed by signal 9 (SIGKILL)``.
+    ``killed by signal 9 (SIGKILL)``. `facts` holds what the function of that name returns, for reports.
     """
 
     def __init__(
@@ -35,6 +36,7 @@ class LaunchFailed(Exception):
         rank: int | None = None,
         host: str = "",
         status: str = "",
+        facts: Mapping[str, Any] | None = None,
     ) -> None:
         # The message alone goes to Exception, so that the error survives pickling.
         super().__init__(message)
@@ -43,6 +45,7 @@ class LaunchFailed(Exception):
         self.rank = rank
         self.host = host
         self.status = status
+        self.facts: dict[str, Any] = dict(facts or {})
 
 
 class NotAvailable(Exception):
@@ -64,7 +67,35 @@ def diagnose(evidence: Evidence) -> LaunchFailed:
         rank=cause.rank,
         host=evidence.host,
         status=cause.status,
+        facts=facts(evidence, cause),
     )
+
+
+def facts(evidence: Evidence, cause: Cause) -> dict[str, Any]:
+    """Return what a report shows of a failed launch, as JSON: who failed first, its log, and the others' state.
+
+    `rank` is null where no single rank failed first; `gpus` is empty where it had taken none; `log` holds the last
+    lines, harmless already; `others` has `rank`, `gpus` and `state` of every other rank.
+    """
+    first = None if cause.rank is None else evidence.ranks[cause.rank]
+    return {
+        "launch": harmless(evidence.launch),
+        "variant": harmless(evidence.variant),
+        "host": harmless(evidence.host),
+        "rank": cause.rank,
+        "gpus": [] if first is None else list(first.gpus),
+        "status": shorten(harmless(cause.status)),
+        "note": shorten(harmless(cause.note), 600),
+        "phase": "" if first is None else in_phase(first),
+        "log": list(evidence.agent_log if first is None else first.log),
+        "log_path": "" if first is None else harmless(first.log_path),
+        "others": [
+            {"rank": rank.rank, "gpus": list(rank.gpus), "state": shorten(harmless(state_of(rank)))}
+            for rank in evidence.ranks
+            if rank is not first
+        ],
+        "folder": harmless(evidence.out_dir),
+    }
 
 
 def describe(evidence: Evidence, cause: Cause) -> str:
@@ -73,6 +104,9 @@ def describe(evidence: Evidence, cause: Cause) -> str:
     lines = [f"{where}: {sentence(_subject(evidence, cause), cause.status)}."]
     if cause.note:
         lines.append(f"  {shorten(harmless(cause.note), 600)}")
+    gpus = () if cause.rank is None else evidence.ranks[cause.rank].gpus
+    if gpus:
+        lines.append(f"  It worked on GPU {', '.join(gpus)}.")
     if evidence.survivors:
         numbers = ", ".join(map(str, evidence.survivors))
         lines.append(

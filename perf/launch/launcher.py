@@ -6,26 +6,28 @@ At the time limit, at an error, at Ctrl-C and SIGTERM alike: SIGTERM to every pr
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import shutil
 import socket
 import subprocess
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import psutil
 
 from perf import contract
 from perf.contract import LaunchRecord, LaunchSpec
-from perf.launch.command import LOG_FOLDER, WORKER, marker, worker_command, worker_environment
+from perf.launch.command import LOG_FOLDER, TORCHRUN, WORKER, marker, worker_command, worker_environment
 from perf.launch.environment import DRIVER
-from perf.launch.evidence import STDERR_FILE, STDOUT_FILE, Observed, gather, why_unavailable
+from perf.launch.evidence import STDERR_FILE, STDOUT_FILE, Observed, gather, rank_pids, why_unavailable
 from perf.launch.failure import NotAvailable, diagnose, succeeded
+from perf.launch.forking import Servers, Started
 from perf.launch.lock import NodeLock
 from perf.launch.merge import merge
 from perf.launch.place import HERE, Place
-from perf.launch.processes import descendants, driver_mark, end_all, left_over, marked
+from perf.launch.processes import descendants, driver_mark, end_all, in_session, left_over, marked
 from perf.launch.signals import Interruption
 from perf.launch.stack import Stack
 from perf.launch.waiting import Over, Patience, Waiting
@@ -46,6 +48,7 @@ def launch(
     environ: Mapping[str, str] | None = None,
     patience: Patience = PATIENCE,
     place: Place = HERE,
+    servers: Servers | None = None,
 ) -> LaunchRecord:
     """Run one launch and return its record.
 
@@ -65,6 +68,8 @@ def launch(
         How long to wait for what.
     place
         Where it runs.
+    servers
+        Launch by fork, from these; None for a fresh start.
 
     Raises
     ------
@@ -95,7 +100,11 @@ def launch(
             # What a killed driver left behind would share the machine with what is timed now.
             end_all(left_over, patience.grace, lambda: interruption.happened)
             if not interruption.happened:
-                observed = _run(spec, command, environment, interruption, patience, steps=bool(place.step(1)))
+                start: Callable[[], Started] = functools.partial(_start, spec, command, environment)
+                if servers is not None:
+                    start = functools.partial(_fork, spec, stack, command, environment, servers)
+                steps = bool(place.step(1))
+                observed = _run(spec, start, interruption, patience, steps=steps, forked=servers is not None)
         interruption.deliver()
     assert observed is not None, "an interrupted launch is delivered above"
     reason = why_unavailable(spec)
@@ -120,14 +129,14 @@ def _prepare(spec: LaunchSpec, spec_path: str) -> None:
 
 def _run(
     spec: LaunchSpec,
-    command: list[str],
-    environment: dict[str, str],
+    start: Callable[[], Started],
     interruption: Interruption,
     patience: Patience,
     *,
     steps: bool,
+    forked: bool,
 ) -> Observed:
-    """Start the command, wait for it and end all that it started.
+    """Start the launch, wait for it and end all that it started.
 
     A step's tasks are no children of what was started, so they are looked for by their mark. What ends on this node
     ends the step on all: srun passes SIGTERM on, and Slurm ends the step of a killed srun.
@@ -135,11 +144,14 @@ def _run(
     root: psutil.Process | None = None
 
     def whole_launch() -> list[psutil.Process]:
-        return [*(descendants(root) if root is not None else ()), *marked(marker(spec))]
+        below = descendants(root) if root is not None else []
+        # /proc shows the environment of a fork's server, which carries no launch's mark; but a fork leads a session.
+        others = in_session(root.pid) if forked and root is not None else marked(marker(spec))
+        return [*below, *others]
 
     started = time.monotonic()
     try:
-        process = _start(spec, command, environment)
+        process = start()
         root = psutil.Process(process.pid)
         watch = RankWatch(
             root,
@@ -147,6 +159,7 @@ def _run(
             direct=spec.strategy != "ddp",
             find=(lambda: marked(marker(spec))) if steps else None,
             elsewhere=spec.world_size - spec.ranks_per_node,
+            named=(lambda: rank_pids(spec)) if forked else None,
         )
         waiting = Waiting(spec, process, watch, lambda: interruption.happened, patience)
         over = waiting.until_over()
@@ -172,6 +185,21 @@ def _run(
         rank_codes=watch.exit_codes,
         kernel_states=waiting.kernel_states,
         survivors=tuple(survivor.pid for survivor in survivors),
+    )
+
+
+def _fork(
+    spec: LaunchSpec, stack: Stack, command: list[str], environment: dict[str, str], servers: Servers
+) -> Started:
+    """Start the launch as a fork, which reads torchrun's options as torchrun reads them."""
+    torchrun = command[command.index(TORCHRUN) + 1 : -1] if TORCHRUN in command else None
+    return servers.fork(
+        stack,
+        environment,
+        spec=os.path.join(spec.out_dir, contract.SPEC_FILE),
+        stdout=os.path.join(spec.out_dir, STDOUT_FILE),
+        stderr=os.path.join(spec.out_dir, STDERR_FILE),
+        torchrun=torchrun,
     )
 
 

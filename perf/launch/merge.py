@@ -118,6 +118,7 @@ def merge(spec: LaunchSpec, ranks: Sequence[RankRecord], launch_seconds: float) 
         drain_seconds=[record.drain_seconds for record in clean],
         rates=slowest_rates([record.rates for record in clean]),
         side=spec.side,
+        launcher=spec.launcher,
     )
 
 

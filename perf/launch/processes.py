@@ -69,6 +69,18 @@ def marked(value: str) -> list[psutil.Process]:
     return own_processes(lambda environ: environ.get(MARKER) == value)
 
 
+def in_session(leader: int) -> list[psutil.Process]:
+    """Return the processes of a session that have not ended."""
+    found = []
+    for process in psutil.process_iter():
+        try:
+            if os.getsid(process.pid) == leader and not is_gone(process):
+                found.append(process)
+        except OSError:
+            continue
+    return found
+
+
 def driver_mark() -> str:
     """Return what names this process among all that ever ran here: PID namespace, PID and start time."""
     fields = _stat(os.getpid())

@@ -18,6 +18,21 @@ class Terminated(KeyboardInterrupt):
     """
 
 
+def end_in_order_on_sigterm() -> None:
+    """Let SIGTERM end this process as Ctrl-C does: what it has started is ended, what it has found out is written.
+
+    For a driver that a scheduler ends; a launch notes the signal itself (`Interruption`).
+    """
+
+    def end(signum: int, _frame: FrameType | None) -> None:
+        # Once: a second one must not interrupt the tidying up.
+        signal.signal(signum, signal.SIG_IGN)
+        raise Terminated(f"ended by {signal.Signals(signum).name}")
+
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGTERM, end)
+
+
 class Interruption:
     """Notes SIGINT, SIGTERM and SIGHUP instead of acting on them, while used as a context.
 

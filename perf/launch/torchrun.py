@@ -16,7 +16,9 @@ FAILURE = re.compile(
     re.MULTILINE,
 )
 ROOT_CAUSE = re.compile(r"^Root Cause \(first observed failure\):[ \t]*$", re.MULTILINE)
-CLOSED = re.compile(r"Sending process (\d{1,9}) closing signal|Unable to shutdown process (\d{1,9}) via")
+CLOSED = re.compile(
+    r"Sending process (\d{1,9}) closing signal|Unable to shutdown process (\d{1,9}) via|Closing process (\d{1,9}) via"
+)
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import enum
-import subprocess
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -13,6 +12,7 @@ import psutil
 
 from perf import contract
 from perf.contract import LaunchSpec
+from perf.launch.forking import Started
 from perf.launch.processes import GRACE_SECONDS
 from perf.launch.watch import RankWatch
 
@@ -73,7 +73,7 @@ class Waiting:
     def __init__(
         self,
         spec: LaunchSpec,
-        process: subprocess.Popen[bytes],
+        process: Started,
         watch: RankWatch,
         interrupted: Callable[[], bool],
         patience: Patience,

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 
 import psutil
 
@@ -34,6 +35,8 @@ class RankWatch:
         Returns the processes among which the ranks are; None for those below the root.
     elsewhere
         Ranks that other nodes have: they can't be seen from here, and none of them counts as missing.
+    named
+        Returns the PIDs of ranks that have said theirs; for forks, whose environment /proc does not show.
     """
 
     def __init__(
@@ -43,11 +46,13 @@ class RankWatch:
         direct: bool,
         find: Callable[[], Iterable[psutil.Process]] | None = None,
         elsewhere: int = 0,
+        named: Callable[[], Mapping[int, int]] | None = None,
     ) -> None:
         self._root = root
         self._ranks = ranks
         self._find = find or (lambda: root.children(recursive=True))
         self._elsewhere = elsewhere
+        self._named = named
         self._next_discovery = 0.0
         self._first_found_at: float | None = None
         self.processes: dict[int, psutil.Process] = {0: root} if direct else {}
@@ -79,12 +84,7 @@ class RankWatch:
             below = self._find()
         except psutil.NoSuchProcess:
             return
-        found: dict[int, psutil.Process] = {}
-        # Loader workers inherit their rank's variables; the rank is older than they are.
-        for process in sorted(below, key=_started):
-            rank = _rank_of(process)
-            if rank is not None and rank < self._ranks + self._elsewhere:
-                found.setdefault(rank, process)
+        found = self._by_name() if self._named else self._by_variable(below)
         for rank, process in found.items():
             self.processes.setdefault(rank, process)
         if self._elsewhere:
@@ -94,6 +94,22 @@ class RankWatch:
         if self._first_found_at is not None and now - self._first_found_at > MISSING_SECONDS:
             for rank in set(range(self._ranks)) - self.processes.keys():
                 self.ended_at[rank] = self._first_found_at
+
+    def _by_name(self) -> dict[int, psutil.Process]:
+        found = {}
+        for rank, pid in (self._named() if self._named else {}).items():
+            with contextlib.suppress(psutil.NoSuchProcess):
+                found[rank] = psutil.Process(pid)
+        return found
+
+    def _by_variable(self, below: Iterable[psutil.Process]) -> dict[int, psutil.Process]:
+        found: dict[int, psutil.Process] = {}
+        # Loader workers inherit their rank's variables; the rank is older than they are.
+        for process in sorted(below, key=_started):
+            rank = _rank_of(process)
+            if rank is not None and rank < self._ranks + self._elsewhere:
+                found.setdefault(rank, process)
+        return found
 
 
 def _rank_of(process: psutil.Process) -> int | None:

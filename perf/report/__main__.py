@@ -1,109 +1,190 @@
-"""Print the tables of a stored run again: ``python -m perf.report RUN``."""
+"""Stored runs as tables, as a page, as JSON and as TensorBoard's files: ``python -m perf.report``."""
 
 from __future__ import annotations
 
 import argparse
 import dataclasses
 import json
-import math
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
 
 from rich.console import Console
 from rich.text import Text
 
 from perf.portable import systems_to_show
 from perf.report.lines import ProfileError, launch_profiles, render
+from perf.report.scripting import as_json
 from perf.report.stored import NoRun, StoredRun, load
-from perf.report.summary import Summary, environment_lines, summarize
+from perf.report.summary import environment_lines, summarize
 from perf.report.tables import print_report
 from perf.report.text import fit
 
-JSON_SCHEMA = 1
-"""Raised when a key of ``--json`` changes its meaning or goes away."""
-
 _USAGE = 2
+_FAILED = 1
+
+_RUN_HELP = "the run's folder, such as results/latest"
+
+_COMMANDS_HELP = """\
+commands (RUN alone prints the tables):
+  html RUN [RUN ...]   one self-contained page, report.html; of several runs comparison.html
+  json RUN             the run for scripts, as one JSON object
+  tensorboard RUN      event files with losses, step times and throughputs
+
+`python -m perf.report COMMAND --help` says more.
+"""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Print a run's report; return 0, or 2 where the path is no run or a line profile that was asked for is missing."""
-    options = _parser().parse_args(arguments)
-    try:
-        stored = load(options.run)
-    except (NoRun, OSError) as error:
-        print(f"error: {fit(str(error), sys.stderr.encoding)}", file=sys.stderr)
+    """Run one command.
+
+    Returns
+    -------
+    int
+        0; 2 where a path is no run or a line profile that was asked for is missing; 1 where something can't be drawn or
+        written.
+    """
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    commands: dict[str, Callable[[list[str]], int]] = {
+        "html": _html,
+        "json": _json,
+        "tensorboard": _tensorboard,
+    }
+    # A run's folder that bears a command's name is still reached, as ./html.
+    if words and words[0] in commands:
+        return commands[words[0]](words[1:])
+    return _tables(words)
+
+
+def _tables(words: list[str]) -> int:
+    parser = argparse.ArgumentParser(
+        prog="python -m perf.report",
+        description="Print the tables of a stored run again.",
+        epilog=_COMMANDS_HELP,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("run", type=Path, metavar="RUN", help=_RUN_HELP)
+    output = parser.add_mutually_exclusive_group()
+    output.add_argument("--json", action="store_true", help="the same as the command json")
+    output.add_argument("--lines", action="store_true", help="print the line profiles too")
+    options = parser.parse_args(words)
+    if options.json:
+        return _json([str(options.run)])
+    stored = _load(options.run)
+    if stored is None:
         return _USAGE
+    console = Console(highlight=False)
     known, notes = systems_to_show()
     stored = dataclasses.replace(stored, notes=[*stored.notes, *notes])
     summary = summarize(stored.records, stored.verdicts, known)
-    if options.json:
-        # ASCII, so that any locale can write it.
-        print(json.dumps(as_json(stored, summary), indent=2, allow_nan=False))
-        return 0
-    console = Console(highlight=False)
     environment = environment_lines(stored.environment)
     print_report(console, summary, environment=environment, folder=stored.folder, notes=stored.notes)
     return _print_profiles(console, stored) if options.lines else 0
 
 
-def as_json(stored: StoredRun, summary: Summary) -> dict[str, Any]:
-    """Return what ``--json`` prints: the rows and the account, the environment and the notes; times in seconds."""
-    account = dataclasses.asdict(summary.account) | {"too_many": summary.account.too_many}
-    content = {
-        "schema": JSON_SCHEMA,
-        "run": stored.folder.name,
-        "folder": str(stored.folder),
-        "environment": stored.environment,
-        "data": summary.data,
-        "variants": [dataclasses.asdict(row) for row in summary.variants],
-        "rates": [dataclasses.asdict(row) for row in summary.rates],
-        "fractions": [dataclasses.asdict(row) for row in summary.fractions],
-        "verdicts": [dataclasses.asdict(row) for row in summary.verdicts],
-        "account": account,
-        "notes": stored.notes,
-    }
-    finite: dict[str, Any] = _finite(content)
-    return finite
+def _html(words: list[str]) -> int:
+    parser = argparse.ArgumentParser(
+        prog="python -m perf.report html",
+        description="Draw the report of a run, or of several runs beside each other: the first is what the others are "
+        "compared with. One file that loads nothing; a run writes its own at its end.",
+    )
+    parser.add_argument("runs", type=Path, nargs="+", metavar="RUN", help=_RUN_HELP)
+    parser.add_argument(
+        "-o",
+        "--output",
+        type=Path,
+        metavar="FILE",
+        help="where to write (default: report.html in the run's folder; comparison.html in the last of several)",
+    )
+    options = parser.parse_args(words)
+    runs = [_load(folder) for folder in options.runs]
+    found = [run for run in runs if run is not None]
+    if len(found) < len(runs):
+        return _USAGE
+    from perf.report.page import write
+    from perf.report.plotly import NoPlotly
+
+    try:
+        path = write(found, options.output)
+    except (NoPlotly, OSError) as error:
+        return _complain(str(error), _FAILED)
+    print(fit(str(path), sys.stdout.encoding))
+    return 0
+
+
+def _json(words: list[str]) -> int:
+    parser = argparse.ArgumentParser(
+        prog="python -m perf.report json", description="Print a run as one JSON object; times in seconds."
+    )
+    parser.add_argument("run", type=Path, metavar="RUN", help=_RUN_HELP)
+    stored = _load(parser.parse_args(words).run)
+    if stored is None:
+        return _USAGE
+    # ASCII, so that any locale can write it.
+    known, notes = systems_to_show()
+    stored = dataclasses.replace(stored, notes=[*stored.notes, *notes])
+    summary = summarize(stored.records, stored.verdicts, known)
+    print(json.dumps(as_json(stored, summary), indent=2, allow_nan=False))
+    return 0
+
+
+def _tensorboard(words: list[str]) -> int:
+    parser = argparse.ArgumentParser(
+        prog="python -m perf.report tensorboard",
+        description="Write TensorBoard event files of a run's launches: step times, throughput, losses, epochs. "
+        "`tensorboard --logdir DIR` shows them.",
+    )
+    parser.add_argument("run", type=Path, metavar="RUN", help=_RUN_HELP)
+    parser.add_argument(
+        "-o",
+        "--output",
+        type=Path,
+        metavar="DIR",
+        help="where to write (default: tensorboard in the run's folder)",
+    )
+    options = parser.parse_args(words)
+    stored = _load(options.run)
+    if stored is None:
+        return _USAGE
+    from perf.report.tensorboard import write
+
+    folder = options.output or stored.folder / "tensorboard"
+    try:
+        count = write(stored.records, folder)
+    except OSError as error:
+        return _complain(str(error), _FAILED)
+    launches = "1 launch" if count == 1 else f"{count} launches"
+    print(fit(f"{launches}: tensorboard --logdir {folder}", sys.stdout.encoding))
+    return 0
+
+
+def _load(folder: Path) -> StoredRun | None:
+    try:
+        return load(folder)
+    except (NoRun, OSError) as error:
+        _complain(str(error), _USAGE)
+        return None
+
+
+def _complain(text: str, status: int) -> int:
+    print(f"error: {fit(text, sys.stderr.encoding)}", file=sys.stderr)
+    return status
 
 
 def _print_profiles(console: Console, stored: StoredRun) -> int:
     profiled = [record for record in stored.records if record.line_profiles]
     if not profiled:
-        print("error: no launch of this run has a line profile; measure with --line-profile", file=sys.stderr)
-        return _USAGE
+        return _complain("no launch of this run has a line profile; measure with --line-profile", _USAGE)
     status = 0
     for record in profiled:
         try:
             text = render(launch_profiles(record, stored.folder))
         except ProfileError as error:
-            print(f"error: {fit(str(error), sys.stderr.encoding)}", file=sys.stderr)
-            status = _USAGE
+            status = _complain(str(error), _USAGE)
             continue
         heading = f"\nLine profile of {record.variant}, launch {record.launch}\n"
         console.print(Text(fit(heading + text, console.encoding, keep_lines=True)), soft_wrap=True)
     return status
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="python -m perf.report", description="Print the tables of a stored run again."
-    )
-    parser.add_argument("run", type=Path, metavar="RUN", help="the run's folder, such as results/latest")
-    output = parser.add_mutually_exclusive_group()
-    output.add_argument("--json", action="store_true", help="print the summary as JSON, for scripts")
-    output.add_argument("--lines", action="store_true", help="print the line profiles too")
-    return parser
-
-
-def _finite(value: Any) -> Any:
-    """Replace NaN and infinity, which JSON does not have but Python reads, by null."""
-    if isinstance(value, dict):
-        return {key: _finite(item) for key, item in value.items()}
-    if isinstance(value, list):
-        return [_finite(item) for item in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 if __name__ == "__main__":

@@ -20,12 +20,14 @@ from perf.report.text import clean
 __all__ = [
     "ProfileError",
     "ProfiledLine",
+    "SourceRow",
     "TrainProfile",
     "launch_profiles",
     "loader_share",
     "profile_place",
     "read_profile",
     "render",
+    "source_rows",
 ]
 
 _LOOP = ("perf", "training", "loop.py")
@@ -153,6 +155,38 @@ def render(profiles: Sequence[TrainProfile]) -> str:
     is made safe; lines of source are not wrapped.
     """
     return "\n".join(_render(profile) for profile in profiles)
+
+
+@dataclass(frozen=True)
+class SourceRow:
+    """One line of a profile, written: numbers as text (empty where the line did not run), `percent` of the whole."""
+
+    line: int
+    hits: str
+    time: str
+    per_hit: str
+    percent: float | None
+    source: str
+    loader: bool
+
+
+def source_rows(profile: TrainProfile) -> list[SourceRow]:
+    """Return a profile as rows: every line of the function, `time` in milliseconds and `per_hit` in microseconds."""
+    measured = {line.line: line for line in profile.lines}
+    source = dict(enumerate(profile.source, start=profile.first_line))
+    rows = []
+    for number in sorted({*measured, *source}):
+        line, text = measured.get(number), clean(source.get(number, ""))
+        loader = number in profile.loader_lines
+        if line is None:
+            rows.append(SourceRow(number, "", "", "", None, text, loader))
+            continue
+        per_hit = f"{line.seconds / line.hits / _SHOWN_UNIT:.1f}" if line.hits else ""
+        percent = 100 * line.seconds / profile.seconds if profile.seconds > 0.0 else None
+        rows.append(
+            SourceRow(number, str(line.hits), f"{line.seconds * 1e3:.1f}", per_hit, percent, text, loader)
+        )
+    return rows
 
 
 def _render(profile: TrainProfile) -> str:

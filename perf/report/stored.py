@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from perf import contract
-from perf.records import ENVIRONMENT, EVENTS, RECORDS, VERDICTS, VerdictRecord
+from perf.records import ENVIRONMENT, EVENTS, RECORDS, TESTS, VERDICTS, Event, OutcomeRecord, VerdictRecord
 
 __all__ = ["NoRun", "StoredRun", "load"]
 
@@ -28,6 +28,8 @@ class StoredRun:
     records: list[contract.LaunchRecord] = field(default_factory=list)
     verdicts: list[VerdictRecord] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    events: list[Event] = field(default_factory=list)
+    outcomes: list[OutcomeRecord] = field(default_factory=list)
 
 
 def load(folder: Path) -> StoredRun:
@@ -70,6 +72,8 @@ def load(folder: Path) -> StoredRun:
         _lines(resolved / RECORDS, contract.LaunchRecord, notes),
         _lines(resolved / VERDICTS, VerdictRecord, notes),
         notes,
+        _lines(resolved / EVENTS, Event, notes),
+        _lines(resolved / TESTS, OutcomeRecord, notes),
     )
 
 

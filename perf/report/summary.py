@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 
 from perf.contract import LaunchRecord
 from perf.records import VerdictRecord
+from perf.report.account import Spent, spent
 from perf.report.machine import FractionRow, RateRow, fraction_rows, rate_rows, scale
 from perf.report.stacks import data_line, environment_lines, stack_key, stack_labels
 from perf.report.text import bounded, duration, interval, milliseconds, number, share
@@ -193,7 +194,7 @@ class Summary:
     """All that a report shows of a run's measurements.
 
     `data` says, one line each, which data the workloads were trained on. `rates` is what the machine can do,
-    `fractions` what each variant makes of it.
+    `fractions` what each variant makes of it. `time` accounts for the launches' wall time.
     """
 
     variants: list[VariantRow]
@@ -202,6 +203,7 @@ class Summary:
     data: list[str] = field(default_factory=list)
     rates: list[RateRow] = field(default_factory=list)
     fractions: list[FractionRow] = field(default_factory=list)
+    time: list[Spent] = field(default_factory=list)
 
 
 def summarize(
@@ -224,6 +226,7 @@ def summarize(
         list(data),
         rates=rate_rows(records),
         fractions=fraction_rows(records, known),
+        time=spent(records),
     )
 
 

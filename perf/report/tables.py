@@ -9,12 +9,13 @@ from rich.console import Console, Group, RenderableType
 from rich.text import Text
 
 from perf.report import machine_tables
+from perf.report.account import Spent
 from perf.report.layout import Cell, Column, arrange, paragraph, side_by_side
 from perf.report.summary import EXPECTED, Summary, VariantRow, VerdictRow
-from perf.report.text import fit, memory, milliseconds, number, share
+from perf.report.text import duration, fit, memory, milliseconds, number, share
 from perf.verdict.outcome import Verdict
 
-__all__ = ["SYMBOLS", "marked", "print_report", "reasons", "variants", "verdicts"]
+__all__ = ["SYMBOLS", "marked", "print_report", "reasons", "time", "variants", "verdicts"]
 
 SYMBOLS = {
     Verdict.PASS.value: "✓",
@@ -75,6 +76,17 @@ _VERDICT_COLUMNS = (
 )
 
 
+_TIME_COLUMNS = (
+    Column("group", line=0),
+    Column("launches", right=True, label="launches {}"),
+    Column("wall time", right=True, label="{}"),
+    Column("share", right=True, label="{}"),
+    Column("start-up", right=True, label="start-up {}"),
+    Column("window", right=True, label="window {}"),
+    Column("rest", right=True, label="rest {}"),
+)
+
+
 def marked(verdict: str) -> str:
     """Return a verdict with its sign: '✗ fail'."""
     return f"{SYMBOLS.get(verdict, '·')} {verdict}"
@@ -105,6 +117,25 @@ def verdicts(console: Console, rows: Sequence[VerdictRow]) -> list[RenderableTyp
     )
     table = arrange(console, _VERDICT_COLUMNS, [_verdict_cells(row) for row in rows])
     return [*table, paragraph(console, note, style="dim")]
+
+
+def time(console: Console, rows: Sequence[Spent]) -> list[RenderableType]:
+    """Draw where the launches' wall time went: one row a group, the longest first."""
+    whole = sum(row.total for row in rows)
+    cells = [
+        [
+            Cell(row.group),
+            Cell(str(row.launches)),
+            Cell(duration(row.total)),
+            Cell(share(row.total / whole if whole else None)),
+            *(Cell(duration(part)) for part in (row.start, row.window, row.rest)),
+        ]
+        for row in rows
+    ]
+    note = (
+        f"{duration(whole)} of launches in all. rest: warm-up, epochs outside the window, validation, ending."
+    )
+    return [*arrange(console, _TIME_COLUMNS, cells), paragraph(console, note, style="dim")]
 
 
 def reasons(console: Console, summary: Summary) -> list[RenderableType]:
@@ -163,6 +194,8 @@ def print_report(
     if summary.fractions:
         _section(console, "Of the machine's rates", machine_tables.fractions(console, summary.fractions))
     _section(console, "Judged", verdicts(console, summary.verdicts))
+    if summary.time:
+        _section(console, "Time", time(console, summary.time))
     why = reasons(console, summary)
     if why:
         _section(console, "Why", why)

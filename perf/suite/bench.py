@@ -237,7 +237,8 @@ class Bench:
         except Exception as error:  # noqa: BLE001
             # Whatever stops a launch stops this member only; pytest shows the error for each of its tests.
             taken.failures[purpose] = error
-            self._event("failed", member.group, **about, text=str(error))
+            failure = getattr(error, "facts", {})
+            self._event("failed", member.group, **about, text=str(error), failure=failure)
             return
         self._run.append(records.RECORDS, record)
         if not extra:

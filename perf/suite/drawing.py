@@ -15,7 +15,7 @@ from perf.portable import systems_to_show
 from perf.report.lines import ProfileError, launch_profiles, render
 from perf.report.progress import Progress, choose_mode, follow
 from perf.report.stacks import environment_lines
-from perf.report.stored import NoRun, load
+from perf.report.stored import NoRun, StoredRun, load
 from perf.report.summary import summarize as rows_of
 from perf.report.tables import print_report
 from perf.report.text import fit
@@ -67,7 +67,11 @@ class _Between:
 
 
 def summarize(folder: Path, terminal: Any, sentence: str) -> None:
-    """Print a run's tables, line profiles, and what the exit status means, through pytest's terminal reporter."""
+    """Print a run's tables and line profiles, write its report, and say what the exit status means.
+
+    All goes through pytest's terminal reporter. A report that can't be drawn is a line here and changes no exit status:
+    what was measured is stored, and `python -m perf.report html` draws it again.
+    """
     try:
         stored = load(folder)
     except NoRun:
@@ -87,8 +91,22 @@ def summarize(folder: Path, terminal: Any, sentence: str) -> None:
         for record in stored.records:
             if record.line_profiles:
                 _print_profile(console, record, stored.folder)
+    if stored is not None and (stored.records or stored.verdicts or stored.events or stored.outcomes):
+        terminal.write_line(write_report(stored))
     if sentence:
         terminal.write_line(f"stackproof: {sentence}")
+
+
+def write_report(stored: StoredRun) -> str:
+    """Write a run's ``report.html`` and return the line that says where it is, or why there is none."""
+    try:
+        # Late: templates and plotly's JavaScript are read here alone.
+        from perf.report.page import write
+
+        return f"report: {fit(str(write([stored])), 'utf-8')}"
+    except Exception as error:  # noqa: BLE001 - whatever drawing raises, the measurement stands
+        why = fit(f"{type(error).__name__}: {error}", "utf-8")
+        return f"note: report.html could not be drawn ({why}); `python -m perf.report html {stored.folder}` tries again"
 
 
 def _print_profile(console: Console, record: contract.LaunchRecord, folder: Path) -> None:

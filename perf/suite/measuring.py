@@ -21,6 +21,7 @@ from perf.cluster.allocation import LAUNCH_NODES, find_place
 from perf.cluster.sites import SiteError
 from perf.cluster.stacks import places_of, probe_site_stack, site_stack, stranger
 from perf.launch.failure import LaunchFailed
+from perf.launch.forking import CannotFork, Servers
 from perf.launch.launcher import launch
 from perf.launch.lock import LockError, NodeLock
 from perf.launch.place import Place
@@ -271,11 +272,33 @@ class Measuring:
         with lock if lock is not None else contextlib.nullcontext():
             self.preflight(spec)
             stack = self.old_stack if spec.side == "old" else self.stack
-            record = launch(spec, stack, lock=lock, place=self.place)
+            record = self._launched(spec, stack, lock)
         problem = stranger(stack, record)
         if problem:
             raise StackError(f"Launch {spec.launch} of {spec.variant}: {problem}")
         return self._keep_profiles(spec, record)
+
+    def _launched(
+        self, spec: contract.LaunchSpec, stack: Stack, lock: NodeLock | None
+    ) -> contract.LaunchRecord:
+        """Launch as was asked for; a stack that can't be forked is launched fresh from then on, and that is said."""
+        if self._options.launcher == "fork" and not self.place.step(1) and not self.servers.why_not(stack):
+            try:
+                forked = dataclasses.replace(spec, launcher="fork")
+                return launch(forked, stack, lock=lock, place=self.place, servers=self.servers)
+            except CannotFork as error:
+                self._note(f"{stack.name} can't be launched by fork, so it is launched fresh: {error}")
+        return launch(spec, stack, lock=lock, place=self.place)
+
+    @functools.cached_property
+    def servers(self) -> Servers:
+        """Processes that launches are forked from."""
+        return Servers(self._run.folder / f"servers{self._worker and '-'}{self._worker}.log")
+
+    def close(self) -> None:
+        """End what was started to serve launches."""
+        if "servers" in vars(self):
+            self.servers.close()
 
     def _keep_profiles(
         self, spec: contract.LaunchSpec, record: contract.LaunchRecord

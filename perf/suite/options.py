@@ -42,6 +42,7 @@ class Options:
     confirms: Path | None = None
     against: str | None = None
     margin: float | None = None
+    launcher: str = "fresh"
     portable_floors: bool = False
     site: Site | None = None
     job_folder: Path | None = None
@@ -118,6 +119,12 @@ def add_options(parser: pytest.Parser) -> None:
         "--margin",
         metavar="2%",
         help="slowdown that a comparison must not pass (default: the reference's margin, else 2%%)",
+    )
+    add(
+        "--launcher",
+        choices=("fresh", "fork"),
+        default="fresh",
+        help="start each launch fresh, or fork it from a process that has imported torch (default: fresh)",
     )
     add(
         "--portable-floors",
@@ -208,6 +215,7 @@ def read_options(config: pytest.Config) -> Options:
         confirms=confirms,
         against=option.against,
         margin=_margin(option.margin),
+        launcher=option.launcher,
         site=site,
         job_folder=Path(option.job_folder).absolute() if option.job_folder else None,
     )

@@ -8,6 +8,7 @@ from typing import Any
 
 from _pytest.outcomes import Skipped, XFailed
 
+from perf.records import OutcomeRecord
 from perf.verdict.outcome import Verdict
 
 EXIT_FAILED = 1
@@ -43,6 +44,23 @@ class Unproven(Skipped):
     def __init__(self, verdict: Verdict, message: str) -> None:
         super().__init__(f"{verdict}: {message}")
         self.verdict = verdict
+
+
+MOST_TEXT = 20_000
+"""Characters of a test's reason that are kept: an assertion with a long difference has no more to say at its end."""
+
+
+def outcome_of(report: Any) -> OutcomeRecord:
+    """Return what is kept of a test's report; the reason of a skip without pytest's path and line."""
+    skipped = isinstance(report.longrepr, tuple)
+    text = str(report.longrepr[2]).removeprefix("Skipped: ") if skipped else report.longreprtext
+    return OutcomeRecord(
+        test=report.nodeid,
+        outcome=report.outcome,
+        verdict=str(getattr(report, "verdict", None) or ""),
+        seconds=float(report.duration),
+        text=text[:MOST_TEXT],
+    )
 
 
 @dataclass

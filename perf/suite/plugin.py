@@ -7,8 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from _pytest.junitxml import xml_key
 
 from perf.catalogue import COMPARING, Group, Member, Pair
+from perf.report.junit import failure_properties, run_properties
 from perf.suite.options import Options, add_options, read_options
 from perf.suite.outcomes import (
     INFRASTRUCTURE,
@@ -226,6 +228,7 @@ def pytest_runtest_makereport(
         report.longrepr = (str(item.path), item.location[1] or 0, f"Skipped: {error}")
     elif error is not None and item.config.stash[SESSION].is_infrastructure(error):
         vars(report)["verdict"] = INFRASTRUCTURE
+        item.user_properties.extend(failure_properties(getattr(error, "facts", {})))
         # The message tells all; the driver's own frames would only hide it.
         report.longrepr = str(error)
     elif isinstance(error, (LimitMissed, ExpectedMiss)):
@@ -250,6 +253,8 @@ def pytest_runtest_logreport(report: pytest.TestReport) -> None:
     """Count the reports of perf tests; the tally lives where the exit status is set."""
     if _CONFIG and (getattr(report, "stackproof", False) or hasattr(report, "verdict")):
         _CONFIG[-1].stash[TALLY].add(report)
+        if not hasattr(_CONFIG[-1], "workerinput"):
+            _CONFIG[-1].stash[SESSION].keep(report)
     if _CONFIG:
         _CONFIG[-1].stash[SESSION].note_outcome(report)
 
@@ -259,7 +264,11 @@ _CONFIG: list[pytest.Config] = []
 
 
 def pytest_sessionstart(session: pytest.Session) -> None:
-    """Start drawing progress."""
+    """Start drawing progress; in a job, get ready to be ended by the scheduler."""
+    if session.config.stash[SESSION].options.job_folder is not None:
+        from perf.launch.signals import end_in_order_on_sigterm
+
+        end_in_order_on_sigterm()
     _CONFIG.append(session.config)
     reporter = session.config.pluginmanager.getplugin("terminalreporter")
     session.config.stash[SESSION].start_drawing(session.config, reporter)
@@ -270,9 +279,14 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
     """Set the exit status of a run in which perf tests were collected."""
     config = session.config
     mine = config.stash[SESSION]
+    mine.close()
     mine.stop_drawing()
     if hasattr(config, "workerinput") or config.option.collectonly or not mine.has_run:
         return
+    xml = config.stash.get(xml_key, None)
+    if xml is not None:
+        for name, value in run_properties(str(mine.run.folder), mine.options.profile):
+            xml.add_global_property(name, value)
     status, sentence = exit_status(
         config.stash[TALLY], int(exitstatus), smoke=mine.options.profile == "smoke"
     )

@@ -12,6 +12,7 @@ import pytest
 
 from perf import records
 from perf.suite.options import Options
+from perf.suite.outcomes import outcome_of
 
 if TYPE_CHECKING:
     from perf.suite.drawing import Drawing
@@ -143,11 +144,21 @@ class Session:
 
             self._drawing = Drawing(self.run.folder, reporter, quiet=config.option.verbose < 0)
 
+    def close(self) -> None:
+        """End what this process started to measure."""
+        if "measuring" in vars(self):
+            self.measuring.close()
+
     def stop_drawing(self) -> None:
         """Draw what is left and stop."""
         if self._drawing is not None:
             self._drawing.stop()
             self._drawing = None
+
+    def keep(self, report: pytest.TestReport) -> None:
+        """Note what became of a test, in the process that writes the report; its parts that only passed say nothing."""
+        if self.has_run and (report.when == "call" or not report.passed):
+            self.run.append(records.TESTS, outcome_of(report))
 
     def summarize(self, terminal: Any, sentence: str) -> None:
         """Print the run's tables, line profiles, and what the exit status means."""

@@ -21,12 +21,16 @@ class State:
         self._path = os.path.join(out_dir, contract.STATE_FILE.format(rank=rank))
         self._stack_path = os.path.join(out_dir, contract.STACK_FILE.format(rank=rank))
         self._stack: Optional[IO[str]] = None
+        self._gpus: list[str] = []
+
+    def takes(self, gpus: list[str]) -> None:
+        """Remember which GPUs this rank works on: each later state names them, so that a dead rank's are known."""
+        self._gpus = gpus
 
     def enter(self, phase: str) -> None:
         """Note that the rank enters `phase`."""
-        contract.write_whole(
-            self._path, json.dumps({"phase": phase, "time": time.time(), "pid": os.getpid()})
-        )
+        state = {"phase": phase, "time": time.time(), "pid": os.getpid(), "gpus": self._gpus}
+        contract.write_whole(self._path, json.dumps(state))
 
     def watch(self, time_limit_seconds: float) -> None:
         """Arm the dump of all threads' stacks; it needs no interpreter lock, so a hang in native code is seen too."""

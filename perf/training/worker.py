@@ -25,7 +25,7 @@ import torchvision  # noqa: E402, F401 - part of the stack's start-up, whichever
 
 from models.interface import Workload, load_workload  # noqa: E402
 from perf import contract  # noqa: E402
-from perf.training.identity import identify, seconds_since_process_start  # noqa: E402
+from perf.training.identity import gpu_uuid, identify, seconds_since_process_start  # noqa: E402
 from perf.training.rates.card import measure_card  # noqa: E402
 from perf.training.session import Session  # noqa: E402
 from perf.training.settings import NotInForce, Unavailable, apply_precision, apply_threads  # noqa: E402
@@ -37,6 +37,9 @@ gc.freeze()
 gc.enable()
 
 _IMPORTED = time.perf_counter()
+
+forked_at: Optional[float] = None
+"""When this process was forked from one that had imported everything (``perf.training.server``); None if it was not."""
 
 BAD_SPEC = 2
 NOT_IN_FORCE = 3
@@ -93,17 +96,28 @@ def check_words(spec: contract.LaunchSpec, where: str) -> None:
             )
 
 
-def run(spec: contract.LaunchSpec, workload: Optional[Workload], state: State) -> None:
-    """Train as the spec says, or measure the machine where there is no workload, and write the rank record."""
+def start_up() -> dict[str, float]:
+    """Return the seconds of this process's start until now: its own imports, or the fork that spared them."""
+    if forked_at is not None:
+        return {"fork": time.perf_counter() - forked_at}
     startup = {"imports": _IMPORTED - _STARTED}
     since_start = seconds_since_process_start()
     if since_start is not None:
         startup["interpreter"] = max(0.0, since_start - (time.perf_counter() - _STARTED))
+    return startup
+
+
+def run(spec: contract.LaunchSpec, workload: Optional[Workload], state: State) -> None:
+    """Train as the spec says, or measure the machine where there is no workload, and write the rank record."""
+    startup = start_up()
     apply_threads(spec.threads)
     apply_precision(spec.precision)
     identity = identify(spec.device, spec.devices_per_rank, os.environ)
     if identity.world_size != spec.world_size:
         raise NotInForce(f"the spec asks for {spec.world_size} ranks, torchrun started {identity.world_size}")
+    state.takes([gpu_uuid(device) or str(device) for device in identity.devices if device.type == "cuda"])
+    # Before the process group: that is where a rank with a broken card or network hangs.
+    state.enter("setup")
     torch.manual_seed(spec.seed)
     before = time.perf_counter()
     if spec.strategy == "ddp":

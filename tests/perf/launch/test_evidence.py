@@ -15,6 +15,7 @@ from perf.launch.evidence import (
     gather,
     how_it_ended,
     read_dumps,
+    read_gpus,
     read_log,
     read_record,
     read_state,
@@ -103,6 +104,21 @@ def test_a_state_is_read_and_made_harmless(tmp_path):
     """The phase goes into messages, so its characters are harmless."""
     (tmp_path / "state-0.json").write_text(json.dumps({"phase": "warm\x1b[2J", "time": 5}))
     assert (r"warm\x1b[2J", 5.0) == read_state(str(tmp_path), 0)
+
+
+def test_the_gpus_of_a_rank_are_read_from_its_state(tmp_path):
+    """Those that it took before it died, harmless; none where it had taken none, or wrote no whole state."""
+    state = tmp_path / "state-0.json"
+    assert () == read_gpus(str(tmp_path), 0)
+    for text, expected in (
+        ('{"phase": "setup", "time": 1, "gpus": ["5fa5", "a\\u001b"]}', ("5fa5", r"a\x1b")),
+        ('{"phase": "setup", "time": 1}', ()),
+        ("[]", ()),
+        ('{"gpus": 7}', ()),
+        ("{", ()),
+    ):
+        state.write_text(text)
+        assert expected == read_gpus(str(tmp_path), 0)
 
 
 def test_a_ranks_log_is_its_standard_error_or_else_its_output(make_spec, tmp_path):

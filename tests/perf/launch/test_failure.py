@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import copy
+import json
 import pickle
 
 import pytest
@@ -165,3 +166,42 @@ def test_a_launch_succeeded_only_with_exit_status_0_and_every_record():
     assert not succeeded(evidence(good, bad, agent_exit=0))
     assert not succeeded(evidence(good, agent_exit=1))
     assert not succeeded(evidence(good, agent_exit=None))
+
+
+def test_the_facts_say_who_failed_first_and_what_the_others_did():
+    """Rank, host, GPU, log and the other rank's state, as JSON holds it; harmless; they survive pickling."""
+    error = diagnose(
+        evidence(
+            RankEvidence(0, exit_code=-15, ended_by_us=True, phase="window", gpus=("aa",)),
+            RankEvidence(1, exit_code=-9, phase="window", log=("one",), log_path="/o/log", gpus=("bb",)),
+            host="n\x1b1",
+        )
+    )
+    assert {
+        "launch": "0007",
+        "variant": "v-2cpu",
+        "host": r"n\x1b1",
+        "rank": 1,
+        "gpus": ["bb"],
+        "status": "killed by signal 9 (SIGKILL)",
+        "phase": "in phase window",
+        "log": ["one"],
+        "log_path": "/o/log",
+        "others": [
+            {
+                "rank": 0,
+                "gpus": ["aa"],
+                "state": "was running, in phase window, until it was ended with the rest",
+            }
+        ],
+        "folder": "/o",
+    } == {name: value for name, value in error.facts.items() if name != "note"}
+    assert "  It worked on GPU bb." in str(error).splitlines()
+    assert error.facts == pickle.loads(pickle.dumps(error)).facts
+    assert error.facts == json.loads(json.dumps(error.facts))
+
+
+def test_facts_of_no_single_rank_have_torchruns_log():
+    """Where torchrun itself was killed, no rank and no GPU is named."""
+    error = diagnose(evidence(RankEvidence(0, ended_by_us=True), agent_exit=-9, agent_log=("agent says",)))
+    assert (None, [], ["agent says"]) == (error.facts["rank"], error.facts["gpus"], error.facts["log"])

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from perf.records import VerdictRecord
-from perf.report.junit import properties
+from perf.report.junit import failure_properties, properties, run_properties
 
 pytest_plugins = ["pytester"]
 
@@ -71,3 +71,47 @@ def test_properties_survive_junit_xml(pytester, verdict):
 def test_an_exact_fact_says_that_it_is_one(verdict, statistical):
     """Whether noise had a say in the verdict can be read from the properties."""
     assert ("statistical", str(statistical).lower()) in properties(verdict(statistical=statistical))
+
+
+def test_a_failed_launch_says_who_failed_first():
+    """Rank, host, each GPU, the log and the other ranks' states; control characters are shown."""
+    facts = {
+        "launch": "l",
+        "rank": 0,
+        "host": "n\x1b1",
+        "gpus": ["a", "b"],
+        "status": "exit status 3",
+        "phase": "in phase window",
+        "log_path": "/log",
+        "folder": "/f",
+        "others": [{"rank": 1, "gpus": [], "state": "was running"}],
+    }
+    assert [
+        ("failed_launch", "l"),
+        ("failed_rank", "0"),
+        ("failed_host", "n\\x1b1"),
+        ("failed_gpu", "a"),
+        ("failed_gpu", "b"),
+        ("failed_status", "exit status 3"),
+        ("failed_phase", "in phase window"),
+        ("failed_log", "/log"),
+        ("failed_folder", "/f"),
+        ("other_rank", "1: was running"),
+    ] == failure_properties(facts)
+
+
+def test_no_facts_no_properties():
+    """An error that carries no facts, and a launch in which no single rank failed first, invent none."""
+    assert [] == failure_properties({})
+    assert [("failed_launch", "l")] == failure_properties(
+        {"launch": "l", "rank": None, "gpus": [], "host": ""}
+    )
+
+
+def test_a_suite_names_its_run():
+    """Where the files are, from which a CI page leads to the report."""
+    assert [
+        ("stackproof_run", "r1"),
+        ("stackproof_folder", "/x/r1"),
+        ("stackproof_profile", "quick"),
+    ] == run_properties("/x/r1", "quick")

@@ -52,6 +52,7 @@ def test_scripts_get_json(run, capsys, verdict):
         "schema",
         "run",
         "folder",
+        "answer",
         "environment",
         "data",
         "variants",
@@ -59,8 +60,13 @@ def test_scripts_get_json(run, capsys, verdict):
         "fractions",
         "verdicts",
         "account",
+        "failures",
+        "tests",
+        "time",
         "notes",
     } == set(found)
+    assert ("fail", "No: 1 limit is missed.") == (found["answer"]["state"], found["answer"]["sentence"])
+    assert [("mnist", 8.2)] == [(row["group"], row["total"]) for row in found["time"]]
     assert (1, run.name, {"system": "laptop"}) == (found["schema"], found["run"], found["environment"])
     assert [0.0751] == [row["median_step_seconds"] for row in found["variants"]]
     assert verdict().test == found["verdicts"][0]["test"]
@@ -154,3 +160,50 @@ def test_the_driver_side_imports_no_torch():
     )
     assert "[]\n" == done.stdout
     assert 10 <= len(modules)
+
+
+def test_the_command_json_is_the_option(run, capsys):
+    """Both spellings print the same."""
+    assert (0, 0) == (main(["json", str(run.folder)]), main([str(run.folder), "--json"]))
+    out = capsys.readouterr().out
+    assert out[: len(out) // 2] == out[len(out) // 2 :]
+
+
+def test_the_page_is_written_and_named(run, capsys, tmp_path):
+    """Beside the run's files, or where one says; two runs make a comparison."""
+    assert 0 == main(["html", str(run.folder)])
+    assert 0 == main(["html", str(run.folder), "-o", str(tmp_path / "x.html")])
+    assert 0 == main(["html", str(run.folder), str(run.folder)])
+    assert [
+        str(run.folder / "report.html"),
+        str(tmp_path / "x.html"),
+        str(run.folder / "comparison.html"),
+    ] == (capsys.readouterr().out.splitlines())
+    assert "Run against run" not in (run.folder / "report.html").read_text(encoding="utf-8")
+
+
+def test_a_page_that_cannot_be_drawn_is_an_error(run, capsys, monkeypatch):
+    """Exit status 1 with the reason, and no half file."""
+    from perf.report import page, plotly
+
+    def broken():
+        raise plotly.NoPlotly("the report's pictures need the package plotly")
+
+    monkeypatch.setattr(page, "library", broken)
+    assert 1 == main(["html", str(run.folder)])
+    assert "error: the report's pictures need" in capsys.readouterr().err
+    assert not (run.folder / "report.html").exists()
+
+
+@pytest.mark.parametrize("command", ["html", "json", "tensorboard"])
+def test_commands_want_a_run(command, tmp_path, capsys):
+    """Exit status 2, and what to name instead."""
+    assert 2 == main([command, str(tmp_path)])
+    assert "is no run" in capsys.readouterr().err
+
+
+def test_event_files_are_written(run, capsys):
+    """One a launch, and the command that shows them."""
+    assert 0 == main(["tensorboard", str(run.folder)])
+    assert f"1 launch: tensorboard --logdir {run.folder / 'tensorboard'}\n" == capsys.readouterr().out
+    assert 1 == len(list(run.folder.rglob("events.out.tfevents*")))

@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from perf.suite.outcomes import INFRASTRUCTURE, Tally, Unproven, exit_status
+from perf.suite.outcomes import INFRASTRUCTURE, MOST_TEXT, Tally, Unproven, exit_status, outcome_of
 from perf.verdict.outcome import Verdict
 
 
@@ -81,3 +81,28 @@ def test_an_unproven_outcome_is_a_skip_to_pytest_and_names_its_verdict():
     """`Unproven` is caught like a skip, and its message begins with the verdict."""
     with pytest.raises(pytest.skip.Exception, match="^inconclusive: too noisy$"):
         raise Unproven(Verdict.INCONCLUSIVE, "too noisy")
+
+
+def told(longrepr, **attributes):
+    return SimpleNamespace(
+        nodeid="t.py::x",
+        outcome="failed",
+        duration=1.5,
+        longrepr=longrepr,
+        longreprtext=str(longrepr),
+        **attributes,
+    )
+
+
+def test_what_is_kept_of_a_test_is_its_reason():
+    """A skip's own words without pytest's path, a failure's text, the suite's verdict; a very long text is cut."""
+    kept = outcome_of(told(("path", 3, "Skipped: needs 4 GPUs")))
+    assert ("t.py::x", "failed", "", 1.5, "needs 4 GPUs") == (
+        kept.test,
+        kept.outcome,
+        kept.verdict,
+        kept.seconds,
+        kept.text,
+    )
+    assert "invalid" == outcome_of(told("boom", verdict="invalid")).verdict
+    assert MOST_TEXT == len(outcome_of(told("x" * (2 * MOST_TEXT))).text)

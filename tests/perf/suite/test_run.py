@@ -25,7 +25,15 @@ def test_a_healthy_smoke_run_ends_with_0_and_leaves_every_file(suite):
 
     assert 0 == done.status, done.output
     assert "smoke is too short to decide" in done.output
-    for name in ("environment.json", "records.jsonl", "verdicts.jsonl", "events.jsonl", "junit.xml"):
+    for name in (
+        "environment.json",
+        "records.jsonl",
+        "verdicts.jsonl",
+        "tests.jsonl",
+        "events.jsonl",
+        "junit.xml",
+        "report.html",
+    ):
         assert (done.run.folder / name).is_file()
     metrics = {v.metric for v in done.run.verdicts()}
     judged = {"throughput", "loader_share", "ddp_overhead", "first_epoch_penalty"}
@@ -425,3 +433,63 @@ def test_portable_floors_are_judged_only_when_asked_for(suite):
     }
     assert "No known system has a fraction of this variant" in asked.output
     assert "Of the machine's rates" in asked.output
+
+
+FACTS = {
+    "launch": "l",
+    "rank": 1,
+    "host": "<script>",
+    "gpus": ["5fa5"],
+    "status": "killed by signal 9 (SIGKILL)",
+}
+
+
+def test_who_failed_first_reaches_junit_and_the_report(suite):
+    """Rank, host and GPU of a failed launch are properties of its tests and stand in the report, as text."""
+    done = suite(
+        "perf/test_ddp.py", cores=2, fail={"ddp-1cpu": "rank 1 was killed"}, facts={"ddp-1cpu": FACTS}
+    )
+
+    assert 11 == done.status, done.output
+    junit = (done.run.folder / "junit.xml").read_text(encoding="utf-8")
+    for name, value in (("rank", "1"), ("gpu", "5fa5"), ("host", "&lt;script&gt;")):
+        assert f'<property name="failed_{name}" value="{value}"' in junit
+    assert f'<property name="stackproof_run" value="{done.run.name}"' in junit
+    report = (done.run.folder / "report.html").read_text(encoding="utf-8")
+    assert "rank 1 on &lt;script&gt;, GPU 5fa5: killed by signal 9 (SIGKILL)" in report
+    assert "No answer: " in report
+
+
+def test_an_exact_fact_that_is_wrong_is_in_the_report(suite):
+    """It leaves no judgement, so the report knows it from the outcomes of tests."""
+    done = suite("perf/test_throughput.py", cores=2, changes={"mnist_cnn": {"loss_last": 9.0}})
+
+    assert 1 == done.status, done.output
+    report = (done.run.folder / "report.html").read_text(encoding="utf-8")
+    assert re.search(r"No: \d+ exact facts? (is|are) wrong\.", report)
+    outcomes = records.read_lines(done.run.folder / "tests.jsonl", records.OutcomeRecord)
+    assert "failed" in {outcome.outcome for outcome in outcomes}
+
+
+def test_two_workers_leave_one_report_and_each_test_once(suite):
+    """Under xdist only the controller keeps outcomes and draws."""
+    done = suite("perf/test_ddp.py", "perf/test_loader.py", "-n", "2", cores=2)
+
+    outcomes = records.read_lines(done.run.folder / "tests.jsonl", records.OutcomeRecord)
+    assert len(outcomes) == len({outcome.test for outcome in outcomes})
+    assert 1 == done.output.count(f"report: {done.run.folder / 'report.html'}")
+
+
+def test_a_report_that_cannot_be_drawn_does_not_fail_the_run(suite, tmp_path):
+    """Without plotly there is a line that says so and how to try again; the exit status is the measurement's."""
+    blocked = tmp_path / "blocked"
+    (blocked / "plotly").mkdir(parents=True)
+    (blocked / "plotly" / "__init__.py").touch()
+    done = suite("perf/test_loader.py", "-o", f"pythonpath=. {blocked}", "--profile", "smoke", cores=2)
+
+    assert 0 == done.status, done.output
+    assert (
+        "note: report.html could not be drawn (NoPlotly: the report's pictures need the package plotly"
+        in done.output
+    )
+    assert not (done.run.folder / "report.html").exists()

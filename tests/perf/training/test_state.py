@@ -89,3 +89,13 @@ def test_a_rank_that_is_done_dumps_nothing(tmp_path):
 def test_the_dump_comes_before_the_driver_ends_the_rank():
     """The driver sends its first signal at the limit; the stacks are on disk by then."""
     assert pytest.approx(0.9) == DUMP_BEFORE_LIMIT < 1
+
+
+def test_later_states_name_the_gpus_that_a_rank_took(tmp_path):
+    """A rank that is killed leaves its state, and with it which card it was on."""
+    state = State(str(tmp_path), 3)
+    state.enter("setup")
+    assert [] == json.loads((tmp_path / "state-3.json").read_text(encoding="utf-8"))["gpus"]
+    state.takes(["5fa5"])
+    state.enter("window")
+    assert ["5fa5"] == json.loads((tmp_path / "state-3.json").read_text(encoding="utf-8"))["gpus"]

@@ -1,8 +1,9 @@
 """A pytest plugin (``-p fake_stack``) that takes the place of the stack: launches return records at once.
 
 What it pretends to be comes from the environment variable FAKE_STACK, a JSON object: `gpus`, `cores`, `steps` (part of
-a member's id -> seconds a step), `fail` (part of a member's id -> message), `invalid` (likewise -> reason), `changes`
-(part of a member's id -> fields of the record), `rates` (name -> value, null: none), `host`. All else is real.
+a member's id -> seconds a step), `fail` (part of a member's id -> message), `facts` (likewise -> what is known of the
+failure), `invalid` (likewise -> reason), `changes` (part of a member's id -> fields of the record), `rates` (name ->
+value, null: none), `host`. All else is real.
 """
 
 from __future__ import annotations
@@ -95,7 +96,7 @@ def launch(spec: contract.LaunchSpec, stack: Stack, **ignored: Any) -> contract.
         raise NotAvailable(reason)
     message = _for(member, "fail", None)
     if message:
-        raise LaunchFailed(message)
+        raise LaunchFailed(message, facts=_for(member, "facts", None))
     noise = random.Random(f"{member} {spec.round} {spec.escalation}").gauss(0.0, NOISE)
     seconds = float(_for(member, "steps", 0.01)) * (1.0 + noise)
     ranks = spec.world_size

@@ -1,0 +1,61 @@
+"""Where the wall time of a run went: starting, measuring and the rest, by group. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from perf.contract import LaunchRecord
+
+__all__ = ["Spent", "spent"]
+
+
+@dataclass(frozen=True)
+class Spent:
+    """Seconds that a group's launches took. `window` is what was measured in, `start` the slowest ranks' start-up.
+
+    `rest` is what lies between: warm-up, epochs outside the window, validation, reading back, ending.
+    """
+
+    group: str
+    launches: int
+    start: float
+    window: float
+    rest: float
+
+    @property
+    def total(self) -> float:
+        """Wall time of the launches, from their start to their end, summed."""
+        return self.start + self.window + self.rest
+
+
+def spent(records: Sequence[LaunchRecord]) -> list[Spent]:
+    """Account for the wall time of a run's launches, the group that took longest first.
+
+    Start-up is until the warm-up begins, as the slowest rank saw it; where a record does not say, it is in the rest.
+    """
+    groups: dict[str, list[LaunchRecord]] = {}
+    for record in records:
+        groups.setdefault(record.group, []).append(record)
+    rows = []
+    for group, launches in groups.items():
+        start = window = total = 0.0
+        for launch in launches:
+            total += launch.launch_seconds
+            window += min(launch.window_seconds, launch.launch_seconds)
+            start += min(_start(launch), max(0.0, launch.launch_seconds - launch.window_seconds))
+        rows.append(Spent(group, len(launches), start, window, max(0.0, total - start - window)))
+    return sorted(rows, key=lambda row: -row.total)
+
+
+def _start(launch: LaunchRecord) -> float:
+    """Return the start-up of the slowest rank in seconds: everything that its record times before the warm-up."""
+    return max((_startup_of(rank) for rank in launch.startup_seconds), default=0.0)
+
+
+def _startup_of(rank: dict[str, float]) -> float:
+    """Sum what a rank timed one after the other; its ``until_`` times are since its session began."""
+    before = sum(max(0.0, rank.get(name, 0.0)) for name in ("interpreter", "imports", "process_group"))
+    return before + max(
+        max(0.0, rank.get(name, 0.0)) for name in ("until_data", "until_build", "until_warm_up")
+    )

@@ -1,0 +1,177 @@
+"""Launches by fork, with a real server: the same records and the same errors as a fresh start."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import subprocess
+import sys
+import time
+
+import psutil
+import pytest
+from launch_records import spec_of
+
+from perf.catalogue import home
+from perf.launch.failure import LaunchFailed, NotAvailable
+from perf.launch.forking import CannotFork, Servers
+from perf.launch.launcher import launch
+from perf.launch.processes import in_session
+from perf.launch.stack import Stack
+
+STACK = Stack("this", sys.executable, {})
+
+
+@pytest.fixture(scope="module")
+def servers(tmp_path_factory):
+    """Servers that this module's tests share: a start takes seconds."""
+    with Servers(tmp_path_factory.mktemp("servers") / "servers.log") as found:
+        yield found
+
+
+@pytest.fixture
+def spec(tmp_path):
+    """Make the spec of a short launch of a variant."""
+
+    def make(variant="mnist_cnn-single-1cpu-fp32-native-synthetic", **changes):
+        short = {
+            "warmup_steps": 2,
+            "timed_steps": 4,
+            "batch_size": 2,
+            "threads": 1,
+            "time_limit_seconds": 120.0,
+        }
+        cache = os.environ.get("XDG_CACHE_HOME", str(tmp_path / "cache"))
+        return dataclasses.replace(
+            spec_of(home(variant)),
+            **{**short, "out_dir": str(tmp_path / "out"), "cache_dir": cache, **changes},
+        )
+
+    return make
+
+
+def forked(spec, servers, stack=STACK):
+    return launch(dataclasses.replace(spec, launcher="fork"), stack, lock=None, servers=servers)
+
+
+def test_a_fork_gives_the_record_of_a_fresh_start(servers, spec):
+    """Every field is there, the same batches were trained on, and only the start differs: a fork instead of imports."""
+    record = forked(spec(), servers)
+    fresh = launch(spec(), STACK, lock=None)
+
+    assert ("fork", "fresh") == (record.launcher, fresh.launcher)
+    assert record.valid, record.reasons
+    assert fresh.effective == record.effective
+    assert fresh.parameters_digests == record.parameters_digests
+    assert fresh.loss_last == record.loss_last
+    assert {"imports", "interpreter"} == set(fresh.startup_seconds[0]) - set(record.startup_seconds[0])
+    assert {"fork"} == set(record.startup_seconds[0]) - set(fresh.startup_seconds[0])
+
+
+def test_ranks_are_forks_under_torchruns_own_agent(servers, spec):
+    """Two ranks meet over gloo, end with the same parameters, and nothing of the launch is left."""
+    record = forked(spec("mnist_cnn-ddp-2cpu-gloo-fp32-native"), servers)
+
+    assert record.valid, record.reasons
+    assert 2 == len(record.parameters_digests) == 2 * len(set(record.parameters_digests))
+    assert [2, 2] == [effective["world_size"] for effective in record.effective]
+    assert all("fork" in start for start in record.startup_seconds)
+
+
+def test_one_server_serves_an_environment(servers, spec):
+    """Another number of threads is read as a process starts, so it has another server; the same one is used again."""
+    forked(spec(), servers)
+    known = len(servers._servers)
+    forked(spec(), servers)
+    assert known == len(servers._servers)
+    forked(spec(threads=2), servers)
+    assert known + 1 == len(servers._servers)
+
+
+@pytest.mark.parametrize(
+    "variant", ["mnist_cnn-single-1cpu-fp32-native", "mnist_cnn-ddp-2cpu-gloo-fp32-native"]
+)
+def test_a_rank_that_can_t_use_its_spec_is_named_with_its_status(servers, spec, variant):
+    """An error of the worker's own is told as it is after a fresh start, under torchrun's agent too."""
+    with pytest.raises(LaunchFailed, match=r"(rank [01]|the worker) .*exit status 2"):
+        forked(spec(variant, strategy="ddp" if "ddp" in variant else "single", plan="nonsense"), servers)
+
+
+def test_what_the_stack_lacks_is_no_failure(servers, spec):
+    """A loader that is not installed is not available, by fork as well."""
+    with pytest.raises(NotAvailable, match="dali"):
+        forked(spec(loader="dali", mode="io"), servers)
+
+
+def test_a_launch_past_its_limit_is_ended_with_all_its_processes(servers, spec):
+    """The time limit ends rank and loader workers; the server lives on and serves the next launch."""
+    endless = spec(
+        "mnist_cnn-single-1cpu-fp32-native",
+        workers=1,
+        timed_steps=10**6,
+        time_limit_seconds=8.0,
+        warmup_steps=1,
+    )
+    with pytest.raises(LaunchFailed, match="time limit"):
+        forked(endless, servers)
+    assert not [p for server in servers._servers.values() for pid in server._started for p in in_session(pid)]
+    assert forked(spec(), servers).valid
+
+
+def test_a_killed_rank_is_told_by_its_signal(servers, spec, tmp_path):
+    """SIGKILL from outside (the kernel's out-of-memory killer, say) is in the message."""
+    endless = spec(timed_steps=10**6)
+    script = (
+        "import glob, json, os, signal, time\n"
+        f"path = {str(tmp_path / 'out' / 'state-0.json')!r}\n"
+        "while not os.path.exists(path) or json.load(open(path))['phase'] == 'setup': time.sleep(0.1)\n"
+        "os.kill(json.load(open(path))['pid'], signal.SIGKILL)\n"
+    )
+    killer = subprocess.Popen([sys.executable, "-c", script])
+    with pytest.raises(LaunchFailed, match="SIGKILL"):
+        forked(endless, servers)
+    assert 0 == killer.wait()
+
+
+def test_a_server_that_died_is_not_asked_again(spec, tmp_path):
+    """The error says so, and the stack is known as one that can't be forked."""
+    with Servers(tmp_path / "log") as servers:
+        forked(spec(), servers)
+        (server,) = servers._servers.values()
+        psutil.Process(server._process.pid).kill()
+        server._process.wait()
+        with pytest.raises(CannotFork, match="has gone"):
+            forked(spec(), servers)
+        assert "has gone" in servers.why_not(STACK)
+
+
+def test_a_stack_without_torch_can_t_be_forked(spec, tmp_path):
+    """What its server said last is the reason."""
+    bare = Stack("bare", sys.executable, {}, wrapper=("/usr/bin/env", "PYTHONPATH=/nowhere", "false"))
+    with Servers(tmp_path / "log") as servers:
+        with pytest.raises(CannotFork, match="ended with status 1"):
+            forked(spec(), servers, bare)
+        assert servers.why_not(bare)
+
+
+def test_a_driver_that_is_gone_leaves_neither_server_nor_launch(spec, tmp_path):
+    """When the driver is killed its connection closes: the server ends what it started, and itself."""
+    script = (
+        "from pathlib import Path; from perf.contract import LaunchSpec; from perf.launch.forking import Servers\n"
+        "from perf.launch.launcher import launch; from perf.launch.stack import Stack; import sys\n"
+        f"spec = LaunchSpec(**{dataclasses.asdict(spec(timed_steps=10**6))!r})\n"
+        f"servers = Servers(Path({str(tmp_path / 'log')!r}))\n"
+        "launch(spec, Stack('this', sys.executable, {}), lock=None, servers=servers)\n"
+    )
+    driver = subprocess.Popen([sys.executable, "-c", script])
+    state = tmp_path / "out" / "state-0.json"
+    deadline = time.monotonic() + 120
+    while not state.exists() and time.monotonic() < deadline:
+        time.sleep(0.2)
+    processes = psutil.Process(driver.pid).children(recursive=True)
+    assert len(processes) >= 2
+    driver.kill()
+    driver.wait()
+    gone, alive = psutil.wait_procs(processes, timeout=60)
+    assert [] == alive
+    assert gone
