@@ -49,10 +49,13 @@ def main() -> int:
         print(
             f"read in {loaded - started:.1f} s, drawn in {drawn - loaded:.1f} s, {report.stat().st_size / 1e6:.1f} MB"
         )
-        interactive, opened, pictured = [], [], []
+        interactive, opened, pictured, busy = [], [], [], []
         for _ in range(options.times):
             with chromium.browser() as page:
+                page.command("Performance.enable", timeDomain="threadTicks")
                 page.open(report)
+                metrics = page.command("Performance.getMetrics")["metrics"]
+                busy.append(next(m["value"] for m in metrics if m["name"] == "ThreadTime"))
                 first, last = page.run(OPENED)
                 interactive.append(first / 1e3)
                 opened.append(last / 1e3)
@@ -62,6 +65,7 @@ def main() -> int:
         for name, values in (
             ("text and tables are there after", interactive),
             ("opened after", opened),
+            ("CPU time of the page's thread until then", busy),
             ("first picture, from the moment that it is looked for, after", pictured),
         ):
             print(

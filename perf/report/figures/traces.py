@@ -50,8 +50,8 @@ def _picture(side: Side, points: int) -> Figure | None:
             series.append(
                 Series(
                     f"{clean(launch.launch)} rank {rank}",
-                    [float(step) for step in thinned.places],
-                    [round(value * 1e3, 4) for value in thinned.values],
+                    list(thinned.places),
+                    [_short(value) for value in thinned.values],
                     kind="line",
                     role=f"side-{rank if ranks > 1 else place}",
                     line=("solid", "dash", "dot")[place % 3],
@@ -67,7 +67,7 @@ def _picture(side: Side, points: int) -> Figure | None:
             Series(
                 "stalls",
                 [float(step) for _, step, _ in marks],
-                [round(value * 1e3, 4) for value, _, _ in marks],
+                [_short(value) for value, _, _ in marks],
                 role="fail",
                 symbol="x",
                 hover=[words for *_, words in marks],
@@ -93,6 +93,11 @@ def _picture(side: Side, points: int) -> Figure | None:
         lines=[Line("y", median * 1e3, f"median {number(median * 1e3)} ms", role="ideal")],
         search=f"{side.group} {side.variant}",
     )
+
+
+def _short(seconds: float) -> float:
+    """Return milliseconds with four digits: a picture shows no more, and there are very many."""
+    return float(f"{seconds * 1e3:.4g}")
 
 
 def _stalls(launch: LaunchRecord) -> list[tuple[float, int, int]]:
