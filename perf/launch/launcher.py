@@ -27,6 +27,8 @@ from perf.launch.merge import merge
 from perf.launch.processes import descendants, driver_mark, end_all, left_over, marked
 from perf.launch.signals import Interruption
 from perf.launch.stack import Stack
+from perf.launch.telemetry.companion import Companion
+from perf.launch.telemetry.summary import summarize
 from perf.launch.waiting import Over, Patience, Waiting
 from perf.launch.watch import RankWatch
 from perf.machine import REPOSITORY
@@ -42,6 +44,7 @@ def launch(
     module: str = WORKER,
     environ: Mapping[str, str] | None = None,
     patience: Patience = PATIENCE,
+    telemetry: bool = True,
 ) -> LaunchRecord:
     """Run one launch and return its record.
 
@@ -59,6 +62,8 @@ def launch(
         The caller's environment; this process's if None.
     patience
         How long to wait for what.
+    telemetry
+        Whether a sampler looks at the node meanwhile.
 
     Raises
     ------
@@ -81,6 +86,7 @@ def launch(
     command = worker_command(spec, stack, spec_path, module)
     environment = worker_environment(spec, os.environ if environ is None else environ)
     environment[DRIVER] = driver_mark()
+    companion = Companion(spec, stack, os.environ if environ is None else environ) if telemetry else None
     observed = None
     with lock if lock is not None else contextlib.nullcontext():
         _prepare(spec, spec_path)
@@ -88,7 +94,7 @@ def launch(
             # What a killed driver left behind would share the machine with what is timed now.
             end_all(left_over, patience.grace, lambda: interruption.happened)
             if not interruption.happened:
-                observed = _run(spec, command, environment, interruption, patience)
+                observed = _run(spec, command, environment, interruption, patience, companion)
         interruption.deliver()
     assert observed is not None, "an interrupted launch is delivered above"
     reason = why_unavailable(spec)
@@ -97,7 +103,10 @@ def launch(
     evidence, records = gather(spec, observed, socket.gethostname())
     if not succeeded(evidence):
         raise diagnose(evidence)
-    return merge(spec, records, observed.seconds)
+    if companion is None:
+        return merge(spec, records, observed.seconds)
+    seen = summarize(spec, records, [companion.samples()], companion.problem)
+    return merge(spec, records, observed.seconds, seen)
 
 
 def _prepare(spec: LaunchSpec, spec_path: str) -> None:
@@ -117,8 +126,21 @@ def _run(
     environment: dict[str, str],
     interruption: Interruption,
     patience: Patience,
+    companion: Companion | None,
 ) -> Observed:
-    """Start the command, wait for it and end all that it started."""
+    """Start the command, wait for it and end all that it started, a sampler beside it."""
+    with companion if companion is not None else contextlib.nullcontext():
+        return _run_watched(spec, command, environment, interruption, patience, companion)
+
+
+def _run_watched(
+    spec: LaunchSpec,
+    command: list[str],
+    environment: dict[str, str],
+    interruption: Interruption,
+    patience: Patience,
+    companion: Companion | None,
+) -> Observed:
     root: psutil.Process | None = None
 
     def whole_launch() -> list[psutil.Process]:
@@ -128,6 +150,8 @@ def _run(
     try:
         process = _start(spec, command, environment)
         root = psutil.Process(process.pid)
+        if companion is not None:
+            companion.follow(process.pid)
         watch = RankWatch(root, spec.ranks_per_node, direct=spec.strategy != "ddp")
         waiting = Waiting(spec, process, watch, lambda: interruption.happened, patience)
         over = waiting.until_over()

@@ -62,6 +62,7 @@ class Session:
         self._started_at = time.time()
         self._retries_at_opening: dict[str, int] = {}
         self._retries: dict[str, int] = {}
+        self._window_edges: list[list[float]] = []
         self._epochs: list[EpochRecord] = []
         self._phases: Optional[PhaseTimer] = None
         self._line_profile: Optional[str] = None
@@ -137,6 +138,7 @@ class Session:
                 "torch": torch.get_num_threads(),
                 "interop": torch.get_num_interop_threads(),
                 "cores_allowed": len(os.sched_getaffinity(0)),
+                "core_ids": sorted(os.sched_getaffinity(0)),
                 "omp_num_threads": os.environ.get("OMP_NUM_THREADS"),
             },
             startup_seconds=self._startup,
@@ -144,6 +146,7 @@ class Session:
             phase_seconds=self._phases.seconds if self._phases else None,
             line_profile=self._line_profile,
             drain_seconds=meter.drain_seconds,
+            window_edges=self._window_edges,
         )
 
     def _enter(self, phase: str) -> None:
@@ -313,10 +316,13 @@ class Session:
         return validation
 
     def _note_window(self, opens: bool) -> None:
-        """Read the allocator's retries at the window's edges; the reading is on the host and waits for nothing."""
+        """Read the allocator's retries at the window's edges and tell of them; on the host, and waits for nothing."""
+        if not opens:
+            self._window_edges[-1].append(self._state.edge(opens))
         now = self._per_device(lambda d: int(torch.cuda.memory_stats(d).get("num_alloc_retries", 0)))
         if opens:
             self._retries_at_opening = now
+            self._window_edges.append([self._state.edge(opens)])
             return
         for device, retries in now.items():
             self._retries[device] = self._retries.get(device, 0) + retries - self._retries_at_opening[device]

@@ -21,6 +21,23 @@ class State:
         self._path = os.path.join(out_dir, contract.STATE_FILE.format(rank=rank))
         self._stack_path = os.path.join(out_dir, contract.STACK_FILE.format(rank=rank))
         self._stack: Optional[IO[str]] = None
+        self._rank = rank
+        self._edge_path = os.path.join(out_dir, contract.EDGE_PIPE)
+        self._edges: Optional[int] = None
+
+    def edge(self, opens: bool) -> float:
+        """Tell whoever samples the machine that a window begins or ends; return the time (Unix) of it.
+
+        A few microseconds, and never more: nobody may listen, or not read, and then nothing is told.
+        """
+        try:
+            if self._edges is None:
+                self._edges = os.open(self._edge_path, os.O_WRONLY | os.O_NONBLOCK)
+            os.write(self._edges, f"{self._rank} {'open' if opens else 'close'}\n".encode("ascii"))
+        except OSError:
+            # No pipe, no reader, or one that has fallen behind: telemetry then lacks the edges and says so.
+            pass
+        return time.time()
 
     def enter(self, phase: str) -> None:
         """Note that the rank enters `phase`."""
