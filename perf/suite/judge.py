@@ -13,6 +13,7 @@ from perf.catalogue import GROUPS, Member, Pair
 from perf.limits import Limit
 from perf.profiles import Profile
 from perf.suite.bench import Measurement, Source
+from perf.suite.fitness import replaced_in_words, unsteady_in_words
 from perf.suite.outcomes import LimitMissed, Unproven
 from perf.suite.plan import launches_planned
 from perf.verdict.bound import gain_in_words
@@ -200,6 +201,9 @@ class Judge:
             reasons = too_good(sides)
             if reasons:
                 judgement = _as(judgement, Verdict.INVALID, reasons)
+        unsteady = unsteady_in_words(sides)
+        if unsteady and judgement.verdict in (Verdict.PASS, Verdict.FAIL):
+            judgement = _as(judgement, Verdict.INCONCLUSIVE, unsteady)
         self._finish(question, judgement, sides)
 
     def _cap(self, member: Member) -> int:
@@ -215,6 +219,7 @@ class Judge:
                 Verdict.UNREFERENCED,
                 (f"{oversubscribed[0]} is oversubscribed: it runs and is never judged",),
             )
+        judgement = dataclasses.replace(judgement, reasons=(*judgement.reasons, *replaced_in_words(sides)))
         assert judgement.verdict is not None
         self._record(
             records.VerdictRecord(
