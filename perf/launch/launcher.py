@@ -22,8 +22,10 @@ from perf.launch.command import LOG_FOLDER, WORKER, marker, worker_command, work
 from perf.launch.environment import DRIVER
 from perf.launch.evidence import STDERR_FILE, STDOUT_FILE, Observed, gather, why_unavailable
 from perf.launch.failure import NotAvailable, diagnose, succeeded
+from perf.launch.flight import TRACE_FILES
 from perf.launch.lock import NodeLock
 from perf.launch.merge import merge
+from perf.launch.nccl import LOG_FILES, read_transports
 from perf.launch.processes import descendants, driver_mark, end_all, left_over, marked
 from perf.launch.signals import Interruption
 from perf.launch.stack import Stack
@@ -106,6 +108,7 @@ def launch(
     if companion is None:
         return merge(spec, records, observed.seconds)
     seen = summarize(spec, records, [companion.samples()], companion.problem)
+    seen["transports"] = read_transports(spec.out_dir)
     return merge(spec, records, observed.seconds, seen)
 
 
@@ -117,6 +120,9 @@ def _prepare(spec: LaunchSpec, spec_path: str) -> None:
     for rank in range(spec.world_size):
         for name in (contract.RANK_FILE, contract.STATE_FILE, contract.STACK_FILE):
             (folder / name.format(rank=rank)).unlink(missing_ok=True)
+    for pattern in (LOG_FILES, TRACE_FILES):
+        for path in folder.glob(pattern):
+            path.unlink(missing_ok=True)
     contract.write_whole(spec_path, contract.encode(spec))
 
 

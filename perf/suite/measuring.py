@@ -168,6 +168,7 @@ class Measuring:
         with lock if lock is not None else contextlib.nullcontext():
             self.preflight(spec)
             record = launch(spec, self.stack, lock=lock)
+        self.preflight.after(spec, record)
         return self._keep_profiles(spec, record)
 
     def _keep_profiles(
