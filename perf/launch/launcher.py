@@ -106,10 +106,10 @@ def launch(
     if not succeeded(evidence):
         raise diagnose(evidence)
     if companion is None:
-        return merge(spec, records, observed.seconds)
+        return merge(spec, records, observed.seconds, stack=stack.facts)
     seen = summarize(spec, records, [companion.samples()], companion.problem)
     seen["transports"] = read_transports(spec.out_dir)
-    return merge(spec, records, observed.seconds, seen)
+    return merge(spec, records, observed.seconds, seen, stack.facts)
 
 
 def _prepare(spec: LaunchSpec, spec_path: str) -> None:

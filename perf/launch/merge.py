@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 import statistics
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from perf.contract import EpochRecord, LaunchRecord, LaunchSpec, RankRecord
@@ -17,6 +17,7 @@ def merge(
     ranks: Sequence[RankRecord],
     launch_seconds: float,
     telemetry: dict[str, Any] | None = None,
+    stack: Mapping[str, Any] | None = None,
 ) -> LaunchRecord:
     """Merge the records of all ranks.
 
@@ -30,6 +31,8 @@ def merge(
         From the start of the launch's first process to the end of its last.
     telemetry
         What was observed beside it (`perf.launch.telemetry.summary`); None where nobody looked.
+    stack
+        What the stack said of itself before; None where nobody asked.
 
     Returns
     -------
@@ -52,7 +55,7 @@ def merge(
         )
     # Judged on what was measured; a number that JSON can't hold is replaced only afterwards.
     unfit = unfit_of(spec, records, telemetry)
-    reasons = [*reasons_of(spec, records), *unfit]
+    reasons = [*reasons_of(spec, records, stack), *unfit]
     clean = [_finite_record(record) for record in records]
     first = clean[0]
     windows = [record.window_seconds for record in clean]

@@ -40,13 +40,20 @@ than half of the cores in use is a number of workers that somebody wrote down on
 STACK_KEYS = ("python", "torch", "torchvision", "cuda", "hip", "cudnn", "nccl")
 
 
-def reasons_of(spec: LaunchSpec, ranks: Sequence[RankRecord]) -> list[str]:
-    """Return why this launch is not fit to be judged, one sentence a reason; empty if it is fit."""
+def reasons_of(
+    spec: LaunchSpec, ranks: Sequence[RankRecord], stack: Mapping[str, Any] | None = None
+) -> list[str]:
+    """Return why this launch is not fit to be judged, one sentence a reason; empty if it is fit.
+
+    `stack` is what the stack said of itself before (its probe); None where nobody asked.
+    """
     return [
         *_unreadable_numbers(ranks),
         *_windows(spec, ranks),
         *_retries(ranks),
         *_unlike_ranks(ranks),
+        *_rank_order(ranks),
+        *_other_stack(ranks, stack or {}),
     ]
 
 
@@ -196,6 +203,33 @@ def _unlike_ranks(ranks: Sequence[RankRecord]) -> Iterator[str]:
                     f"Rank {first.rank} ran with {key} {first.stack.get(key)}, "
                     f"rank {rank.rank} with {rank.stack.get(key)}: two stacks in one launch."
                 )
+
+
+def _rank_order(ranks: Sequence[RankRecord]) -> Iterator[str]:
+    """On a host, ranks take its devices in their own order: else a rank measures and reports another one's card."""
+    hosts: defaultdict[str, list[RankRecord]] = defaultdict(list)
+    for rank in sorted(ranks, key=lambda record: record.rank):
+        hosts[rank.host].append(rank)
+    for host, found in hosts.items():
+        for place, rank in enumerate(found):
+            if rank.local_rank != place:
+                yield (
+                    f"Rank {rank.rank} on {host} has local rank {rank.local_rank}, {place} was expected: ranks are in "
+                    f"another order than their devices. Look at who sets RANK and LOCAL_RANK."
+                )
+
+
+def _other_stack(ranks: Sequence[RankRecord], stack: Mapping[str, Any]) -> Iterator[str]:
+    """What ran must be what was asked for: a package in the user's home, or a module, may come before it."""
+    for rank in ranks:
+        for key in (*STACK_KEYS, "torch_path"):
+            asked, got = stack.get(key), rank.stack.get(key)
+            if asked is not None and got is not None and asked != got:
+                yield (
+                    f"Rank {rank.rank} ran with {key} {got}, the stack has {key} {asked}: another one came first. "
+                    f"Look at PYTHONPATH, at packages in the user's home (pip list --user) and at loaded modules."
+                )
+                return
 
 
 def _unreadable_numbers(ranks: Sequence[RankRecord]) -> Iterator[str]:

@@ -15,6 +15,7 @@ import filelock
 
 from perf import contract, records
 from perf.catalogue import Member
+from perf.faults.plant import mark, planted_environment
 from perf.launch.failure import LaunchFailed
 from perf.launch.launcher import launch
 from perf.launch.lock import LockError, NodeLock
@@ -167,7 +168,11 @@ class Measuring:
         # The lock may be taken twice by its holder; a neighbour's launch would otherwise make this node look unfit.
         with lock if lock is not None else contextlib.nullcontext():
             self.preflight(spec)
-            record = launch(spec, self.stack, lock=lock)
+            if self._options.plant:
+                environ = planted_environment(self._options.plant, os.environ)
+                record = mark(launch(spec, self.stack, lock=lock, environ=environ), self._options.plant)
+            else:
+                record = launch(spec, self.stack, lock=lock)
         self.preflight.after(spec, record)
         return self._keep_profiles(spec, record)
 

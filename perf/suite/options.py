@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 from dataclasses import dataclass
@@ -10,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from perf.faults.plant import NoSuchFault, check_name
 from perf.profiles import PROFILES, Profile
 
 DEFAULT_PROFILE = "quick"
@@ -33,6 +35,7 @@ class Options:
     launch_timeout: float | None
     launches: int | None = None
     save_model: bool = False
+    plant: str | None = None
 
     @property
     def sized_profile(self) -> Profile:
@@ -95,6 +98,8 @@ def add_options(parser: pytest.Parser) -> None:
     )
     add("--save-model", action="store_true", help="keep what each launch trained: model.pt in its folder")
     add("--phases", action="store_true", help="one more launch a variant: the time of each phase of a step")
+    # Not for users: what the suite's own self-check plants to see it caught.
+    add("--plant", metavar="NAME", help=argparse.SUPPRESS)
     add(
         "--launch-timeout",
         metavar="S",
@@ -139,7 +144,21 @@ def read_options(config: pytest.Config) -> Options:
         launch_timeout=timeout,
         launches=option.launches,
         save_model=option.save_model,
+        plant=_plant(option.plant, records),
     )
+
+
+def _plant(name: str | None, records: tuple[Path, ...]) -> str | None:
+    if name is None:
+        return None
+    if records:
+        raise pytest.UsageError(
+            "--plant plants a fault in launches; with --records there are none to plant it in"
+        )
+    try:
+        return check_name(name)
+    except NoSuchFault as error:
+        raise pytest.UsageError(str(error)) from error
 
 
 def _profile_of(run: Path) -> str | None:

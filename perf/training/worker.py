@@ -64,7 +64,7 @@ def main(arguments: list[str]) -> int:
         return BAD_SPEC
     state = State(spec.out_dir, int(os.environ.get("RANK", "0")))
     state.enter("setup")
-    state.watch(spec.time_limit_seconds)
+    state.watch(spec.time_limit_seconds, seconds_since_process_start() or 0.0)
     try:
         run(spec, workload, state)
     except NotInForce as error:
