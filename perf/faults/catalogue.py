@@ -9,7 +9,6 @@ from dataclasses import dataclass
 
 LAUNCH = "the launch fails"
 INVALID = "the launch is invalid"
-BEFORE = "preflight"
 
 
 @dataclass(frozen=True)
@@ -36,6 +35,8 @@ class Fault:
         How many ranks it needs.
     verdict
         What a perf test that catches it ends with.
+    selection
+        For ``-k``, behind the perf test's name: which of its cases.
     """
 
     name: str
@@ -47,6 +48,7 @@ class Fault:
     injected: bool = True
     ranks: int = 2
     verdict: str = "fail"
+    selection: str = ""
 
 
 FAULTS: dict[str, Fault] = {
@@ -105,6 +107,7 @@ FAULTS: dict[str, Fault] = {
             "Every rank draws the first rank's share of the samples.",
             "test_epoch_delivers_every_sample_once",
             r"assert 60000 == 30000",
+            selection=" and ddp",
         ),
         Fault(
             "partial-batch-padded",
@@ -113,6 +116,7 @@ FAULTS: dict[str, Fault] = {
             "test_epoch_delivers_every_sample_once",
             r"assert 60000 == 60032",
             ranks=1,
+            selection=" and single",
         ),
         Fault(
             "threads-unequal",
@@ -149,7 +153,7 @@ FAULTS: dict[str, Fault] = {
             "infrastructure",
             "One rank hangs in native code.",
             LAUNCH,
-            r"rank 1 ran past its time limit of [\d.]+ s while in phase(.|\n)*rank_hangs",
+            r"rank 1 ran past its time limit of [\d.]+ s while in phase(.|\n)*rank 0: .*waits for the others",
         ),
         Fault(
             "rank-killed",
