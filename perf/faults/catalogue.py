@@ -37,6 +37,8 @@ class Fault:
         What a perf test that catches it ends with.
     selection
         For ``-k``, behind the perf test's name: which of its cases.
+    root
+        Whether only root can plant it.
     """
 
     name: str
@@ -49,6 +51,7 @@ class Fault:
     ranks: int = 2
     verdict: str = "fail"
     selection: str = ""
+    root: bool = False
 
 
 FAULTS: dict[str, Fault] = {
@@ -76,6 +79,15 @@ FAULTS: dict[str, Fault] = {
             "test_loader_share_is_within_its_limit",
             r"loader's share of a step",
             ranks=1,
+        ),
+        Fault(
+            "small-shared-memory",
+            "data",
+            "/dev/shm holds no batch.",
+            LAUNCH,
+            r"/dev/shm is full or too small(.|\n)*unable to allocate shared memory",
+            ranks=1,
+            root=True,
         ),
         Fault(
             "first-epoch-stall",
@@ -167,14 +179,14 @@ FAULTS: dict[str, Fault] = {
             "infrastructure",
             "One rank gets no more memory.",
             LAUNCH,
-            r"rank 1(.|\n)*MemoryError",
+            r"rank 1 (.|\n)*got no more memory on the host(.|\n)*MemoryError",
         ),
         Fault(
             "disk-full",
             "infrastructure",
             "No space is left when a rank writes its record.",
             LAUNCH,
-            r"rank 1(.|\n)*No space left on device",
+            r"rank 1 (.|\n)*The disk is full(.|\n)*No space left on device",
         ),
         Fault(
             "record-cut",

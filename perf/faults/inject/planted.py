@@ -6,6 +6,7 @@ A plant is called with `after`, which runs a function when a module has been imp
 from __future__ import annotations
 
 import atexit
+import contextlib
 import errno
 import functools
 import os
@@ -80,13 +81,38 @@ def slow_decode(after: After, rank: int) -> None:
     _slow_fetch(after, lambda calls: SLOW_SECONDS)
 
 
+def small_shared_memory(after: After, rank: int) -> None:
+    """A /dev/shm that holds a loader's locks and no batch, in a mount namespace of this process and its children.
+
+    Needs the right to mount, as root has it in a container that allows it.
+    """
+    import ctypes
+
+    libc = ctypes.CDLL(None, use_errno=True)
+    calls: tuple[Callable[[], Any], ...] = (
+        # linux/sched.h: CLONE_NEWNS; linux/mount.h: MS_REC | MS_PRIVATE, so that nothing leaves the namespace.
+        lambda: libc.unshare(0x20000),
+        lambda: libc.mount(b"none", b"/", None, 0x4000 | 0x40000, None),
+        lambda: libc.mount(b"tmpfs", b"/dev/shm", b"tmpfs", 0, b"size=48k"),
+    )
+    for call in calls:
+        if call() != 0:
+            number = ctypes.get_errno()
+            raise OSError(number, f"can't plant a small /dev/shm: {os.strerror(number)}")
+
+
 def first_epoch_stall(after: After, rank: int) -> None:
     """The first batches come from a cold file system: each worker process is slow at first, in the first epoch only."""
     flag = os.path.join(os.environ.get("TMPDIR", "/tmp"), f"stackproof-cold-{os.getpid()}")
-    atexit.register(lambda: os.path.exists(flag) and os.unlink(flag))
+    atexit.register(_forget, flag)
     _slow_fetch(after, lambda calls: SLOW_SECONDS if calls <= 40 and not os.path.exists(flag) else 0.0)
     # The rank's own process marks the end of the first epoch: it validates then, with a loader of its own.
     after("torch.nn.modules.module", lambda module: _mark_evaluation(module, flag))
+
+
+def _forget(path: str) -> None:
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(path)
 
 
 def _slow_fetch(after: After, seconds: Callable[[int], float]) -> None:
@@ -290,6 +316,7 @@ PLANTS: dict[str, Plant] = {
     "one-core": one_core,
     "no-workers": no_workers,
     "slow-decode": slow_decode,
+    "small-shared-memory": small_shared_memory,
     "first-epoch-stall": first_epoch_stall,
     "precision-dropped": precision_dropped,
     "compile-dropped": compile_dropped,
