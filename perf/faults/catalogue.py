@@ -37,6 +37,10 @@ class Fault:
         What a perf test that catches it ends with.
     selection
         For ``-k``, behind the perf test's name: which of its cases.
+    launches
+        A side that the verdict needs: 1 for an exact fact, 7 for a gross difference of two sides, 10 for one sample.
+    profile
+        In which the perf test runs.
     root
         Whether only root can plant it.
     """
@@ -51,6 +55,8 @@ class Fault:
     ranks: int = 2
     verdict: str = "fail"
     selection: str = ""
+    launches: int = 1
+    profile: str = "smoke"
     root: bool = False
 
 
@@ -79,6 +85,7 @@ FAULTS: dict[str, Fault] = {
             "test_loader_share_is_within_its_limit",
             r"loader's share of a step",
             ranks=1,
+            launches=7,
         ),
         Fault(
             "small-shared-memory",
@@ -96,6 +103,7 @@ FAULTS: dict[str, Fault] = {
             "test_first_epoch_penalty",
             r"first epoch ÷ later",
             ranks=1,
+            launches=10,
         ),
         Fault(
             "precision-dropped",
@@ -145,6 +153,7 @@ FAULTS: dict[str, Fault] = {
             r"already lie on the device",
             ranks=1,
             verdict="invalid",
+            launches=5,
         ),
         Fault(
             "slow-rank",
@@ -152,6 +161,8 @@ FAULTS: dict[str, Fault] = {
             "One rank comes late to every step.",
             "test_ddp_overhead_in_weak_scaling",
             r"step of .*ddp-2cpu",
+            launches=7,
+            profile="quick",
         ),
         Fault(
             "rank-order",

@@ -111,7 +111,9 @@ def main(arguments: Sequence[str]) -> int:
         finally:
             sampler.send_signal(signal.SIGCONT)
             sampler.stdin.close()
-            _, _, used = os.wait4(sampler.pid, 0)
+            # Not Popen.wait: this one also says how much CPU time it used.
+            _, status, used = os.wait4(sampler.pid, 0)
+            sampler.returncode = os.waitstatus_to_exitcode(status)
     ratios = [sampled / alone for alone, sampled in seconds]
     low, high = median_interval(ratios)
     print(

@@ -20,9 +20,6 @@ MINE = [name for name, fault in FAULTS.items() if fault.caught_by not in (LAUNCH
 RUN_SECONDS = 1800.0
 """A judgement of two sides at 7 launches each takes some five minutes on two slow cores."""
 
-STATISTICAL = {"slow-decode", "slow-rank", "first-epoch-stall", "work-skipped"}
-"""Found by numbers: 7 launches a side can fail, one can't. The others are exact facts of one launch."""
-
 
 @pytest.mark.parametrize("name", MINE)
 def test_a_planted_fault_is_caught_and_named(name, tmp_path):
@@ -30,11 +27,21 @@ def test_a_planted_fault_is_caught_and_named(name, tmp_path):
     fault = FAULTS[name]
     if fault.ranks > len(os.sched_getaffinity(0)):
         pytest.skip(f"{name} needs {fault.ranks} cores")
-    launches = ["--launches", "7"] if name in STATISTICAL else []
+    launches = ["--launches", str(fault.launches)] if fault.launches > 1 else []
     command = [
         sys.executable,
-        *("-m", "pytest", "perf", "-q", "-p", "no:cacheprovider", "--profile", "smoke", "--share-node"),
-        *("--stack", sys.executable, "--results", str(tmp_path), "--plant", name, *launches),
+        *("-m", "pytest", "perf", "-q", "-p", "no:cacheprovider", "--profile", fault.profile, "--share-node"),
+        *(
+            "--device",
+            "cpu",
+            "--stack",
+            sys.executable,
+            "--results",
+            str(tmp_path),
+            "--plant",
+            name,
+            *launches,
+        ),
         *("-k", f"{fault.caught_by} and mnist_cnn and cpu{fault.selection}"),
     ]
     done = subprocess.run(
