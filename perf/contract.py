@@ -32,6 +32,9 @@ EDGE_PIPE = "edges.pipe"
 """A named pipe in the launch's folder: each rank writes one line when a window of its begins or ends, so that whoever
 samples the machine reads cumulative counters there. Where there is none, nobody listens."""
 
+STARTED = "STACKPROOF_STARTED"
+"""Variable of a launch's processes: when it was started, by the system's steady clock (``time.monotonic``)."""
+
 UNAVAILABLE = "unavailable"
 """Phase in a rank's state file: this stack or device lacks what was asked for; the file's ``reason`` says what."""
 

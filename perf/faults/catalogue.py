@@ -38,7 +38,8 @@ class Fault:
     selection
         For ``-k``, behind the perf test's name: which of its cases.
     launches
-        A side that the verdict needs: 1 for an exact fact, 7 for a gross difference of two sides, 10 for one sample.
+        A side that the verdict needs: 1 for an exact fact, 7 for a gross difference of two sides, 10 for one sample;
+        None for the profile's own number.
     profile
         In which the perf test runs.
     root
@@ -55,7 +56,7 @@ class Fault:
     ranks: int = 2
     verdict: str = "fail"
     selection: str = ""
-    launches: int = 1
+    launches: int | None = None
     profile: str = "smoke"
     root: bool = False
 
@@ -148,12 +149,12 @@ FAULTS: dict[str, Fault] = {
         Fault(
             "work-skipped",
             "configuration",
-            "Training on the real loader skips backward.",
-            "test_loader_share_is_within_its_limit",
-            r"already lie on the device",
+            "Steps skip loss and backward: too fast, and nothing is learned.",
+            "test_loss_falls",
+            r"assert launch\.loss_last < launch\.loss_first",
             ranks=1,
-            verdict="invalid",
-            launches=5,
+            selection=" and single-1cpu-fp32-native",
+            launches=1,
         ),
         Fault(
             "slow-rank",

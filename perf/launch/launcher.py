@@ -153,6 +153,7 @@ def _run_watched(
         return [*(descendants(root) if root is not None else ()), *marked(marker(spec))]
 
     started = time.monotonic()
+    environment[contract.STARTED] = repr(started)
     try:
         process = _start(spec, command, environment)
         root = psutil.Process(process.pid)

@@ -27,7 +27,7 @@ def test_a_planted_fault_is_caught_and_named(name, tmp_path):
     fault = FAULTS[name]
     if fault.ranks > len(os.sched_getaffinity(0)):
         pytest.skip(f"{name} needs {fault.ranks} cores")
-    launches = ["--launches", str(fault.launches)] if fault.launches > 1 else []
+    launches = ["--launches", str(fault.launches)] if fault.launches is not None else []
     command = [
         sys.executable,
         *("-m", "pytest", "perf", "-q", "-p", "no:cacheprovider", "--profile", fault.profile, "--share-node"),
