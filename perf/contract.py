@@ -28,6 +28,13 @@ STACK_FILE = "stack-{rank}.txt"
 STATE_FILE = "state-{rank}.json"
 MODEL_FILE = "model.pt"
 
+EDGE_PIPE = "edges.pipe"
+"""A named pipe in the launch's folder: each rank writes one line when a window of its begins or ends, so that whoever
+samples the machine reads cumulative counters there. Where there is none, nobody listens."""
+
+STARTED = "STACKPROOF_STARTED"
+"""Variable of a launch's processes: when it was started, by the system's steady clock (``time.monotonic``)."""
+
 UNAVAILABLE = "unavailable"
 """Phase in a rank's state file: this stack or device lacks what was asked for; the file's ``reason`` says what."""
 
@@ -175,7 +182,8 @@ class RankRecord:
     over the first and the last tenth of all steps. `wait_seconds` is the host's time in the loader inside the
     window, `drain_seconds` what the host waited for the devices at the window's end, after it had queued the last
     step: a host that runs ahead of its devices waits for several steps there, one that
-    holds them up for none. A reading that cannot be had is null, never 0.
+    holds them up for none. `window_edges` holds begin and end of each stretch of the window by the system's own clock
+    (Unix time), which whoever sampled the machine meanwhile has too. A reading that cannot be had is null, never 0.
     """
 
     run: str
@@ -216,6 +224,7 @@ class RankRecord:
     line_profile: Optional[str] = None
     drain_seconds: Optional[float] = None
     rates: dict[str, Rate] = field(default_factory=dict)
+    window_edges: list[list[float]] = field(default_factory=list)
     schema: int = SCHEMA
 
 
@@ -226,6 +235,10 @@ class LaunchRecord:
     `samples` is what all ranks delivered inside the window, `window_seconds` the slowest rank's, and
     `samples_per_second` the first over the second. `median_step_seconds` is the median step of the slowest rank:
     the one number per launch that verdicts are made of.
+
+    `telemetry` is what was observed beside the launch (docs/telemetry.md). `reasons` say why a launch is not `valid`;
+    `unfit` are those of them that are facts about the machine alone: such a launch is replaced, and the one that comes
+    in its place names it in `replaces`.
     """
 
     run: str
@@ -293,6 +306,8 @@ class LaunchRecord:
     rates: dict[str, Rate] = field(default_factory=dict)
     side: str = ""
     launcher: str = "fresh"
+    unfit: list[str] = field(default_factory=list)
+    replaces: str = ""
     schema: int = SCHEMA
 
 

@@ -82,8 +82,9 @@ class Event:
     """Something that happened while a run was measured: a line of ``events.jsonl``.
 
     `kind` is one of ``planned`` (a group: `total` launches), ``start`` and ``done`` (one launch), ``failed`` (a launch
-    that gave no record), ``extend`` (a look asked for more launches) and ``note`` (a sentence). `failure` says of a
-    ``failed`` launch which rank failed first and how (`perf.launch.failure.facts`), where that is known.
+    that gave no record), ``extend`` (a look asked for more launches, or one was taken again because the machine was not
+    fit) and ``note`` (a sentence). `failure` says of a ``failed`` launch which rank failed first and how
+    (`perf.launch.failure.facts`), where that is known.
     """
 
     kind: str

@@ -14,7 +14,12 @@ from tests import source_checks as checks
 
 ROOT = Path(__file__).resolve().parents[1]
 WORKER = [*sorted(ROOT.glob("models/**/*.py")), *sorted(ROOT.glob("perf/training/**/*.py"))]
-BOTH_SIDES = [ROOT / "perf" / "__init__.py", ROOT / "perf" / "contract.py"]
+BOTH_SIDES = [
+    ROOT / "perf" / "__init__.py",
+    ROOT / "perf" / "contract.py",
+    # Loaded by the stack's Python, where a fault is planted.
+    *sorted(ROOT.glob("perf/faults/inject/*.py")),
+]
 DRIVER = [path for path in sorted(ROOT.glob("perf/**/*.py")) if path not in WORKER]
 LOOSE = sorted(ROOT.glob("*.py"))  # conftest.py, noxfile.py
 EVERYTHING = [*WORKER, *DRIVER, *LOOSE, *sorted(ROOT.glob("tests/**/*.py"))]

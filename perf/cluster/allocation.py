@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from perf.cluster.environment import step_environment
 from perf.cluster.sites import Site, SiteError
 from perf.cluster.templates import fill
+from perf.launch.node_limits import free_port
 from perf.launch.place import HERE, Place
-from perf.launch.preflight import free_port
 
 FIRST_PORT = 20000
 PORTS = 12000

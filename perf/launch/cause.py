@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 import signal
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from perf.launch.evidence import BROKEN, GOOD, Evidence, RankEvidence
@@ -42,6 +43,26 @@ HINTS = {
     signal.SIGXCPU: "The limit of CPU seconds was reached: look at `ulimit -t`.",
     signal.SIGILL: "The stack was built for another CPU than this one.",
 }
+
+LOG_HINTS = (
+    (
+        re.compile(r"unable to allocate shared memory|out of shared memory|killed by signal: Bus error"),
+        "/dev/shm is full or too small: look at `df -h /dev/shm`; in a container give --shm-size or --ipc=host.",
+    ),
+    (
+        re.compile(r"No space left on device|Disk quota exceeded"),
+        "The disk is full, or a quota is used up: look at `df -h` and `quota` for the folder that the error names.",
+    ),
+    (
+        re.compile(r"CUDA out of memory|OutOfMemoryError"),
+        "The GPU's memory is full: look at `nvidia-smi` for other processes on the card.",
+    ),
+    (
+        re.compile(r"MemoryError|[Cc]an't allocate memory|Cannot allocate memory"),
+        "The rank got no more memory on the host: look at the job's memory limit and at `ulimit -v`.",
+    ),
+)
+"""What a rank's own log gives away, the most telling first."""
 
 
 @dataclass(frozen=True)
@@ -92,7 +113,14 @@ def cause_of(rank: RankEvidence) -> Cause:
         return Cause(rank.rank, f"ended and {what}; nobody saw its exit status", f"{note} {detail}".rstrip())
     if rank.exit_code == 0:
         return Cause(rank.rank, f"ended with exit status 0 and {what}", f"{note} {detail}".rstrip())
-    return Cause(rank.rank, ending(rank.exit_code), f"{note} {_hint(rank.exit_code)}".rstrip())
+    hint = _hint(rank.exit_code) or log_hint(rank.log)
+    return Cause(rank.rank, ending(rank.exit_code), f"{note} {hint}".rstrip())
+
+
+def log_hint(log: Sequence[str]) -> str:
+    """Return what to do about the error that a rank's log ends with; '' where nothing is known of it."""
+    text = "\n".join(log)
+    return next((words for pattern, words in LOG_HINTS if pattern.search(text)), "")
 
 
 def waits(rank: RankEvidence) -> bool:

@@ -7,6 +7,8 @@ from collections.abc import Mapping
 
 from perf.contract import LaunchSpec
 from perf.launch.environment import MARKER, Driver, stack_environment
+from perf.launch.flight import flight_recorder
+from perf.launch.nccl import nccl_environment
 from perf.launch.place import HERE, NODE, Place
 from perf.launch.stack import Stack
 
@@ -104,6 +106,8 @@ def worker_environment(
         MKL_NUM_THREADS=str(spec.threads),
         PYTHONUNBUFFERED="1",
     )
+    environment.update(nccl_environment(spec, environment))
+    environment.update(flight_recorder(spec, environment))
     environment[MARKER] = marker(spec)
     return environment
 

@@ -20,6 +20,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Protocol, Self
 
+from perf import contract
 from perf.launch.environment import MARKER
 from perf.launch.stack import Stack
 from perf.launch.text import last_lines, read_tail
@@ -247,7 +248,7 @@ class Servers:
         environment
             Of the launch.
         spec
-            Path of the launch's spec.
+            Path of the launch's spec, in the launch's own folder.
         stdout, stderr
             Paths of its logs.
         torchrun
@@ -258,8 +259,13 @@ class Servers:
         CannotFork
             If the stack can't be launched so; `why_not` remembers it.
         """
-        # Which launch it is for is no part of what a process reads as it starts.
-        shared = {name: value for name, value in environment.items() if name != MARKER}
+        # What is one launch's own, and the folder that it writes to, is nothing that a process reads as it starts.
+        own = os.path.dirname(spec)
+        shared = {
+            name: value
+            for name, value in environment.items()
+            if name not in (MARKER, contract.STARTED) and own not in value
+        }
         key = (*stack.before(), stack.python, *(f"{name}={shared[name]}" for name in sorted(shared)))
         request = {
             "spec": spec,

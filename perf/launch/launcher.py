@@ -23,13 +23,17 @@ from perf.launch.command import LOG_FOLDER, TORCHRUN, WORKER, marker, worker_com
 from perf.launch.environment import DRIVER
 from perf.launch.evidence import STDERR_FILE, STDOUT_FILE, Observed, gather, rank_pids, why_unavailable
 from perf.launch.failure import NotAvailable, diagnose, succeeded
+from perf.launch.flight import TRACE_FILES
 from perf.launch.forking import Servers, Started
 from perf.launch.lock import NodeLock
 from perf.launch.merge import merge
+from perf.launch.nccl import LOG_FILES, read_transports
 from perf.launch.place import HERE, Place
 from perf.launch.processes import descendants, driver_mark, end_all, in_session, left_over, marked
 from perf.launch.signals import Interruption
 from perf.launch.stack import Stack
+from perf.launch.telemetry.companion import Companion
+from perf.launch.telemetry.summary import summarize
 from perf.launch.waiting import Over, Patience, Waiting
 from perf.launch.watch import RankWatch
 from perf.machine import REPOSITORY
@@ -49,6 +53,7 @@ def launch(
     patience: Patience = PATIENCE,
     place: Place = HERE,
     servers: Servers | None = None,
+    telemetry: bool = True,
 ) -> LaunchRecord:
     """Run one launch and return its record.
 
@@ -70,6 +75,8 @@ def launch(
         Where it runs.
     servers
         Launch by fork, from these; None for a fresh start.
+    telemetry
+        Whether a sampler looks at the node meanwhile.
 
     Raises
     ------
@@ -93,6 +100,7 @@ def launch(
     environment = worker_environment(spec, place.environment(os.environ if environ is None else environ))
     environment.update(stack.environment)
     environment[DRIVER] = driver_mark()
+    companion = Companion(spec, stack, os.environ if environ is None else environ) if telemetry else None
     observed = None
     with lock if lock is not None else contextlib.nullcontext():
         _prepare(spec, spec_path)
@@ -103,8 +111,11 @@ def launch(
                 start: Callable[[], Started] = functools.partial(_start, spec, command, environment)
                 if servers is not None:
                     start = functools.partial(_fork, spec, stack, command, environment, servers)
-                steps = bool(place.step(1))
-                observed = _run(spec, start, interruption, patience, steps=steps, forked=servers is not None)
+                # Read by the worker, which counts the launch's time limit from then on.
+                environment[contract.STARTED] = repr(time.monotonic())
+                how = {"steps": bool(place.step(1)), "forked": servers is not None}
+                with companion if companion is not None else contextlib.nullcontext():
+                    observed = _run(spec, start, interruption, patience, companion, **how)
         interruption.deliver()
     assert observed is not None, "an interrupted launch is delivered above"
     reason = why_unavailable(spec)
@@ -113,7 +124,11 @@ def launch(
     evidence, records = gather(spec, observed, socket.gethostname())
     if not succeeded(evidence):
         raise diagnose(evidence)
-    return merge(spec, records, observed.seconds)
+    if companion is None:
+        return merge(spec, records, observed.seconds, stack=stack.facts)
+    seen = summarize(spec, records, [companion.samples()], companion.problem)
+    seen["transports"] = read_transports(spec.out_dir)
+    return merge(spec, records, observed.seconds, seen, stack.facts)
 
 
 def _prepare(spec: LaunchSpec, spec_path: str) -> None:
@@ -124,6 +139,9 @@ def _prepare(spec: LaunchSpec, spec_path: str) -> None:
     for rank in range(spec.world_size):
         for name in (contract.RANK_FILE, contract.STATE_FILE, contract.STACK_FILE):
             (folder / name.format(rank=rank)).unlink(missing_ok=True)
+    for pattern in (LOG_FILES, TRACE_FILES):
+        for path in folder.glob(pattern):
+            path.unlink(missing_ok=True)
     contract.write_whole(spec_path, contract.encode(spec))
 
 
@@ -132,6 +150,7 @@ def _run(
     start: Callable[[], Started],
     interruption: Interruption,
     patience: Patience,
+    companion: Companion | None,
     *,
     steps: bool,
     forked: bool,
@@ -153,6 +172,8 @@ def _run(
     try:
         process = start()
         root = psutil.Process(process.pid)
+        if companion is not None:
+            companion.follow(process.pid)
         watch = RankWatch(
             root,
             spec.ranks_per_node,

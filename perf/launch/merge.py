@@ -9,10 +9,16 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from perf.contract import EpochRecord, LaunchRecord, LaunchSpec, RankRecord, Rate
-from perf.launch.validity import flags_of, reasons_of
+from perf.launch.validity import flags_of, reasons_of, unfit_of
 
 
-def merge(spec: LaunchSpec, ranks: Sequence[RankRecord], launch_seconds: float) -> LaunchRecord:
+def merge(
+    spec: LaunchSpec,
+    ranks: Sequence[RankRecord],
+    launch_seconds: float,
+    telemetry: dict[str, Any] | None = None,
+    stack: Mapping[str, Any] | None = None,
+) -> LaunchRecord:
     """Merge the records of all ranks.
 
     Parameters
@@ -23,6 +29,10 @@ def merge(spec: LaunchSpec, ranks: Sequence[RankRecord], launch_seconds: float) 
         One record a rank, in any order.
     launch_seconds
         From the start of the launch's first process to the end of its last.
+    telemetry
+        What was observed beside it (`perf.launch.telemetry.summary`); None where nobody looked.
+    stack
+        What the stack said of itself before; None where nobody asked.
 
     Returns
     -------
@@ -30,7 +40,7 @@ def merge(spec: LaunchSpec, ranks: Sequence[RankRecord], launch_seconds: float) 
         `samples_per_second` is what all ranks delivered in their windows over the slowest rank's window.
         `median_step_seconds` is the largest of the ranks' median steps. `epoch_seconds` is the slowest rank's, epoch
         by epoch. `loss_first` and `loss_last` are means over the ranks, null if a rank has none. What can't be
-        computed because a rank timed no step is 0, with a reason. `telemetry` holds the ranks' own under ``ranks``.
+        computed because a rank timed no step is 0, with a reason. `telemetry` has the ranks' own under ``ranks``.
 
     Raises
     ------
@@ -44,7 +54,8 @@ def merge(spec: LaunchSpec, ranks: Sequence[RankRecord], launch_seconds: float) 
             f"got those of {', '.join(str(record.rank) for record in records) or 'none'}"
         )
     # Judged on what was measured; a number that JSON can't hold is replaced only afterwards.
-    reasons = reasons_of(spec, records)
+    unfit = unfit_of(spec, records, telemetry)
+    reasons = [*reasons_of(spec, records, stack), *unfit]
     clean = [_finite_record(record) for record in records]
     first = clean[0]
     windows = [record.window_seconds for record in clean]
@@ -106,7 +117,7 @@ def merge(spec: LaunchSpec, ranks: Sequence[RankRecord], launch_seconds: float) 
         effective=[record.effective for record in clean],
         threads=[record.threads for record in clean],
         startup_seconds=[record.startup_seconds for record in clean],
-        telemetry={"ranks": [record.telemetry for record in clean]},
+        telemetry=finite({**(telemetry or {}), "ranks": [record.telemetry for record in clean]}),
         valid=not reasons,
         reasons=reasons,
         flags=flags_of(spec, records),
@@ -119,6 +130,7 @@ def merge(spec: LaunchSpec, ranks: Sequence[RankRecord], launch_seconds: float) 
         rates=slowest_rates([record.rates for record in clean]),
         side=spec.side,
         launcher=spec.launcher,
+        unfit=unfit,
     )
 
 

@@ -6,14 +6,16 @@ A finding that is not ok stops the launches that it names, with its sentence and
 from __future__ import annotations
 
 import resource
-import socket
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from perf.contract import LaunchSpec
+from perf.launch.machine_facts import FOREIGN_BYTES
+from perf.launch.node_limits import free_port, read_cards, soft_limit, tasks_left
 from perf.launch.stack import Stack
+from perf.launch.telemetry.reading import GpuReading
 from perf.launch.text import harmless
 from perf.launch.validity import cores_needed
 from perf.machine import cores_allowed, shared_memory_bytes
@@ -29,6 +31,11 @@ FILES_PER_RANK = 256
 
 FILES_PER_WORKER = 8
 """A worker's pipes, queue and sentinel, as the rank holds them."""
+
+TASKS_PER_RANK = 64
+"""Room for the threads of a rank beside torch's own: gloo's, CUDA's and NCCL's."""
+
+VERSIONS = ("python", "torch", "torchvision", "cuda", "hip", "cudnn", "nccl")
 
 
 @dataclass(frozen=True)
@@ -55,6 +62,11 @@ class Demand:
     promised: bool
     workers: int
     batch_bytes: int
+    nodes: int = 1
+    backend: str = "none"
+    tasks: int = 0
+    cpu_seconds: float = 0.0
+    """At the most, of one rank: its threads for as long as the launch may take."""
 
     @classmethod
     def of(cls, spec: LaunchSpec, sample_bytes: int) -> Demand:
@@ -71,12 +83,21 @@ class Demand:
             promised=needed <= spec.cores,
             workers=spec.workers * devices,
             batch_bytes=spec.batch_size * spec.devices_per_rank * sample_bytes,
+            nodes=spec.nodes,
+            backend=spec.backend,
+            tasks=spec.ranks_per_node * TASKS_PER_RANK + needed,
+            cpu_seconds=spec.threads * spec.time_limit_seconds,
         )
 
 
 @dataclass(frozen=True)
 class NodeFacts:
-    """What a node has; None where that is not known. `port` is a free TCP port, or `port_problem` says why none is."""
+    """What a node has; None where that is not known or not limited.
+
+    `port` is a free TCP port, or `port_problem` says why none is. `tasks_left` is how many processes and threads this
+    user may still start, `locked_memory` in bytes, `cpu_seconds` of one process. `cards` are the stack's GPUs as their
+    driver sees them now, before anything was launched. `versions` is what the worker's Python said of itself.
+    """
 
     cores: int
     gpus: tuple[Mapping[str, Any], ...]
@@ -84,6 +105,11 @@ class NodeFacts:
     open_files: int | None
     port: int | None
     port_problem: str = ""
+    tasks_left: int | None = None
+    locked_memory: int | None = None
+    cpu_seconds: int | None = None
+    cards: tuple[GpuReading, ...] = ()
+    versions: Mapping[str, Any] = field(default_factory=dict)
 
 
 def collect(stack: Stack) -> NodeFacts:
@@ -93,26 +119,19 @@ def collect(stack: Stack) -> NodeFacts:
         shared: int | None = shared_memory_bytes()[1]
     except OSError:
         shared = None
-    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     return NodeFacts(
         cores=cores_allowed(),
         gpus=tuple(stack.facts.get("gpus") or ()),
         shared_memory_free=shared,
-        open_files=None if soft == resource.RLIM_INFINITY else soft,
+        open_files=soft_limit(resource.RLIMIT_NOFILE),
         port=port,
         port_problem=problem,
+        tasks_left=tasks_left(),
+        locked_memory=soft_limit(resource.RLIMIT_MEMLOCK),
+        cpu_seconds=soft_limit(resource.RLIMIT_CPU),
+        cards=tuple(read_cards(stack)),
+        versions={name: stack.facts.get(name) for name in VERSIONS},
     )
-
-
-def free_port() -> tuple[int | None, str]:
-    """Return a TCP port that was free on the loopback a moment ago, or None and why. Opens a socket."""
-    try:
-        with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as listener:
-            listener.bind(("127.0.0.1", 0))
-            listener.listen(1)
-            return int(listener.getsockname()[1]), ""
-    except OSError as error:
-        return None, error.strerror or str(error)
 
 
 def check(demands: Iterable[Demand], facts: NodeFacts) -> list[Finding]:
@@ -124,6 +143,11 @@ def check(demands: Iterable[Demand], facts: NodeFacts) -> list[Finding]:
         *check_cores(planned, facts),
         *check_shared_memory(planned, facts),
         *check_open_files(planned, facts),
+        *check_tasks(planned, facts),
+        *check_cpu_time(planned, facts),
+        *check_locked_memory(planned, facts),
+        *check_free_cards(planned, facts),
+        *check_versions(planned, facts),
         check_port(planned, facts),
     ]
 
@@ -231,6 +255,86 @@ def check_open_files(planned: Sequence[Demand], facts: NodeFacts) -> list[Findin
             findings.append(Finding(False, name, said, remedy, (demand.variant,)))
     shown = "not limited" if limit is None else f"limited to {limit}"
     return findings or [Finding(True, name, f"Open files are {shown}, enough for every rank.")]
+
+
+def check_tasks(planned: Sequence[Demand], facts: NodeFacts) -> list[Finding]:
+    """Each thread counts against the user's limit of processes; a thread that can't start ends its rank."""
+    left = facts.tasks_left
+    return [
+        Finding(
+            False,
+            "processes",
+            f"{demand.variant} starts up to {demand.tasks} processes and threads, you may start {left} more.",
+            "Raise the limit (`ulimit -u`), or end what else you run on this node.",
+            (demand.variant,),
+        )
+        for demand in planned
+        if left is not None and demand.tasks > left
+    ]
+
+
+def check_cpu_time(planned: Sequence[Demand], facts: NodeFacts) -> list[Finding]:
+    """A limit of CPU seconds, as login nodes have it, kills a rank in the middle of its steps (SIGXCPU)."""
+    limit = facts.cpu_seconds
+    return [
+        Finding(
+            False,
+            "CPU time",
+            f"A rank of {demand.variant} may use {demand.cpu_seconds:.0f} s of CPU time, allowed are {limit}.",
+            "Is this a login node? Run on a compute node, or raise the limit (`ulimit -t unlimited`).",
+            (demand.variant,),
+        )
+        for demand in planned
+        if limit is not None and demand.cpu_seconds > limit
+    ]
+
+
+def check_locked_memory(planned: Sequence[Demand], facts: NodeFacts) -> list[Finding]:
+    """InfiniBand registers memory that must stay in place; with a low limit NCCL falls back to sockets or fails."""
+    limit = facts.locked_memory
+    return [
+        Finding(
+            False,
+            "locked memory",
+            f"{demand.variant} runs on {demand.nodes} nodes, and locked memory is limited to {_mib(limit)} here.",
+            "Raise it there (`ulimit -l unlimited`); under Slurm: PropagateResourceLimitsExcept=MEMLOCK.",
+            (demand.variant,),
+        )
+        for demand in planned
+        if limit is not None and demand.nodes > 1 and demand.backend == "nccl"
+    ]
+
+
+def check_free_cards(planned: Sequence[Demand], facts: NodeFacts) -> list[Finding]:
+    """What another process holds on a card now, it will compete for later."""
+    users = tuple(demand.variant for demand in planned if demand.gpus > 0)
+    findings = []
+    for card in facts.cards:
+        used = None if card.reserved_counted else card.memory_used_bytes
+        busy = card.utilization_percent
+        if used is not None and used > FOREIGN_BYTES:
+            said = f"GPU {card.index} ({harmless(card.uuid)}) has {_mib(used)} in use before anything was launched"
+            said += "." if busy is None else f", and is {busy:.0f} % busy."
+            remedy = (
+                "Another process is on it: find it (`nvidia-smi`), or ask for the card alone (--exclusive)."
+            )
+            findings.append(Finding(False, "free GPUs", said, remedy, users))
+    if facts.cards and not findings:
+        return [Finding(True, "free GPUs", f"Nobody else is on the {len(facts.cards)} GPUs.")]
+    return findings
+
+
+def check_versions(planned: Sequence[Demand], facts: NodeFacts) -> list[Finding]:
+    """What the worker sees, so that a wrong module is seen before an hour of launches."""
+    known = {name: version for name, version in facts.versions.items() if version}
+    if not known:
+        return []
+    users = tuple(demand.variant for demand in planned if demand.backend == "nccl")
+    if users and not known.get("nccl"):
+        remedy = "Load a torch that is built with NCCL, or look at the stack that --stack names."
+        return [Finding(False, "stack", "The stack's torch has no NCCL.", remedy, users)]
+    said = ", ".join(f"{name} {harmless(str(version))}" for name, version in known.items())
+    return [Finding(True, "stack", f"The worker sees {said}.")]
 
 
 def check_port(planned: Sequence[Demand], facts: NodeFacts) -> Finding:

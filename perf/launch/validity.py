@@ -1,17 +1,20 @@
 """Whether a launch measured what it should: facts that make it invalid, each a plain sentence with its numbers. Pure.
 
 Only facts about the machine and the record count here, never how fast the launch was: throwing away slow launches
-would throw away the regressions that are looked for.
+would throw away the regressions that are looked for. Those about the machine alone (`unfit_of`) are no property of
+the stack, so such a launch is replaced.
 """
 
 from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from perf.contract import LaunchSpec, RankRecord
+from perf.launch.machine_facts import unfit_by_telemetry
+from perf.verdict.steady import is_unsteady
 
 WINDOW_TOLERANCE = 0.01
 """Of the window. Steps that don't add up to their window were not all of its time, or not timed by the same clock."""
@@ -24,6 +27,12 @@ OVERSUBSCRIBED = "oversubscribed"
 
 IDLE_CORES = "idle cores"
 
+UNSTEADY = "unsteady"
+
+CLOCK_SECONDS = 0.25
+"""Between reading two clocks at each end of a stretch a rank may lose its core for a while. NTP corrects less than
+0.128 s by running the clock faster or slower, and only more than that by a step."""
+
 IDLE_SHARE = 0.5
 """Of the cores promised. Source 004's script asked for 4, 8 and 10 cores and always started 4 loader workers: fewer
 than half of the cores in use is a number of workers that somebody wrote down once."""
@@ -31,20 +40,42 @@ than half of the cores in use is a number of workers that somebody wrote down on
 STACK_KEYS = ("python", "torch", "torchvision", "cuda", "hip", "cudnn", "nccl")
 
 
-def reasons_of(spec: LaunchSpec, ranks: Sequence[RankRecord]) -> list[str]:
-    """Return why this launch is not fit to be judged, one sentence a reason; empty if it is fit."""
+def reasons_of(
+    spec: LaunchSpec, ranks: Sequence[RankRecord], stack: Mapping[str, Any] | None = None
+) -> list[str]:
+    """Return why this launch is not fit to be judged, one sentence a reason; empty if it is fit.
+
+    `stack` is what the stack said of itself before (its probe); None where nobody asked.
+    """
     return [
         *_unreadable_numbers(ranks),
         *_windows(spec, ranks),
         *_retries(ranks),
+        *_unlike_ranks(ranks),
+        *_rank_order(ranks),
+        *_other_stack(ranks, stack or {}),
+    ]
+
+
+def unfit_of(
+    spec: LaunchSpec, ranks: Sequence[RankRecord], telemetry: Mapping[str, Any] | None = None
+) -> list[str]:
+    """Return why the machine was not fit for this launch, one sentence a reason: bound wrongly, shared or throttled."""
+    return [
         *_shared_gpus(ranks),
         *_fewer_cores(spec, ranks),
-        *_unlike_ranks(ranks),
+        *_clock_steps(ranks),
+        *unfit_by_telemetry(telemetry or {}),
     ]
 
 
 def flags_of(spec: LaunchSpec, ranks: Sequence[RankRecord]) -> list[str]:
-    """Return what is to be said of the launch beside its validity: ``oversubscribed``, ``idle cores``, or nothing."""
+    """Return what is to be said of the launch beside its validity: ``oversubscribed``, ``idle cores``, ``unsteady``."""
+    unsteady = [UNSTEADY] if any(is_unsteady(rank.step_seconds) for rank in ranks) else []
+    return [*_cores_in_words(spec, ranks), *unsteady]
+
+
+def _cores_in_words(spec: LaunchSpec, ranks: Sequence[RankRecord]) -> list[str]:
     allowed = cores_by_host(ranks)
     if not allowed:
         return []
@@ -143,6 +174,20 @@ def _fewer_cores(spec: LaunchSpec, ranks: Sequence[RankRecord]) -> Iterator[str]
             )
 
 
+def _clock_steps(ranks: Sequence[RankRecord]) -> Iterator[str]:
+    """The system's clock and the steady one must tell the same time: else dates and telemetry can't be trusted."""
+    for rank in ranks:
+        if not rank.window_edges or any(len(edges) != 2 for edges in rank.window_edges):
+            continue
+        wall = math.fsum(end - begin for begin, end in rank.window_edges)
+        allowed = WINDOW_TOLERANCE * rank.window_seconds + CLOCK_SECONDS * len(rank.window_edges)
+        if math.isfinite(wall - rank.window_seconds) and abs(wall - rank.window_seconds) > allowed:
+            yield (
+                f"The clock of {rank.host} was set while rank {rank.rank} measured: its window of "
+                f"{rank.window_seconds:.3g} s took {wall:.3g} s by it. Look at the time service (chronyc tracking)."
+            )
+
+
 def _unlike_ranks(ranks: Sequence[RankRecord]) -> Iterator[str]:
     """Ranks of one launch do the same work in the same stack; what differs was not the same launch."""
     first = ranks[0]
@@ -160,6 +205,33 @@ def _unlike_ranks(ranks: Sequence[RankRecord]) -> Iterator[str]:
                     f"Rank {first.rank} ran with {key} {first.stack.get(key)}, "
                     f"rank {rank.rank} with {rank.stack.get(key)}: two stacks in one launch."
                 )
+
+
+def _rank_order(ranks: Sequence[RankRecord]) -> Iterator[str]:
+    """On a host, ranks take its devices in their own order: else a rank measures and reports another one's card."""
+    hosts: defaultdict[str, list[RankRecord]] = defaultdict(list)
+    for rank in sorted(ranks, key=lambda record: record.rank):
+        hosts[rank.host].append(rank)
+    for host, found in hosts.items():
+        for place, rank in enumerate(found):
+            if rank.local_rank != place:
+                yield (
+                    f"Rank {rank.rank} on {host} has local rank {rank.local_rank}, {place} was expected: ranks are in "
+                    f"another order than their devices. Look at who sets RANK and LOCAL_RANK."
+                )
+
+
+def _other_stack(ranks: Sequence[RankRecord], stack: Mapping[str, Any]) -> Iterator[str]:
+    """What ran must be what was asked for: a package in the user's home, or a module, may come before it."""
+    for rank in ranks:
+        for key in (*STACK_KEYS, "torch_path"):
+            asked, got = stack.get(key), rank.stack.get(key)
+            if asked is not None and got is not None and asked != got:
+                yield (
+                    f"Rank {rank.rank} ran with {key} {got}, the stack has {key} {asked}: another one came first. "
+                    f"Look at PYTHONPATH, at packages in the user's home (pip list --user) and at loaded modules."
+                )
+                return
 
 
 def _unreadable_numbers(ranks: Sequence[RankRecord]) -> Iterator[str]:

@@ -12,6 +12,7 @@ import psutil
 
 from perf import contract
 from perf.contract import LaunchSpec
+from perf.launch.flight import ask_for_traces
 from perf.launch.forking import Started
 from perf.launch.processes import GRACE_SECONDS
 from perf.launch.watch import RankWatch
@@ -114,6 +115,7 @@ class Waiting:
                 held = None
             if held is not None:
                 self.kernel_states[rank] = held
+        ask_for_traces(self._spec)
         until = time.monotonic() + self._patience.stacks
         while not self._stacks_are_there() and time.monotonic() < until and not self._interrupted():
             time.sleep(self._patience.look)

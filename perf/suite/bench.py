@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import statistics
 import time
 from collections.abc import Callable, Iterable, Sequence
@@ -14,6 +15,10 @@ from perf.suite.plan import Context, build_spec, launches_planned, order_of_roun
 from perf.verdict.metrics import METRICS
 from perf.verdict.startup import start_up
 
+REPLACEMENTS = 2
+"""Launches a side that may be taken again because the machine was not fit. A machine that is unfit more often than that
+is not one to judge a stack on; and whoever replaces for as long as it takes has chosen."""
+
 
 class NotStored(LookupError):
     """Stored launches were asked for that a run does not hold."""
@@ -21,10 +26,14 @@ class NotStored(LookupError):
 
 @dataclass(frozen=True)
 class Measurement:
-    """The launches of one member, in the order in which they ended; never empty."""
+    """The launches of one member, in the order in which they ended; never empty.
+
+    `replaced` are those that were taken again because the machine was not fit: they are told, and not judged.
+    """
 
     member: Member
     launches: list[contract.LaunchRecord]
+    replaced: tuple[contract.LaunchRecord, ...] = ()
 
     @property
     def first(self) -> contract.LaunchRecord:
@@ -95,6 +104,8 @@ class _Taken:
     launches: dict[str, list[contract.LaunchRecord]] = field(default_factory=dict)
     failures: dict[tuple[str, str], Exception] = field(default_factory=dict)
     """By member and purpose: '' for the group's rounds, a test's name for launches added for it, an extra's name."""
+    replaced: dict[str, list[contract.LaunchRecord]] = field(default_factory=dict)
+    """By member: launches that others were taken for."""
     measured: bool = False
 
 
@@ -160,13 +171,20 @@ class Bench:
         taken = self._group(GROUPS[member.group])
         if (member.id, "") in taken.failures:
             raise taken.failures[member.id, ""]
-        return Measurement(member, pick(taken.launches[member.id], ""))
+        return self._measurement(taken, member, "")
 
     def sides(self, test: str, members: Sequence[Member]) -> list[Measurement]:
         """Return the members' launches that `test` may use."""
         for member in members:
             self.measure(member)
-        return [Measurement(m, pick(self._taken[m.group].launches[m.id], test)) for m in members]
+        return [self._measurement(self._taken[m.group], m, test) for m in members]
+
+    def _measurement(self, taken: _Taken, member: Member, test: str) -> Measurement:
+        return Measurement(
+            member,
+            pick(taken.launches[member.id], test),
+            tuple(pick(taken.replaced.get(member.id, []), test)),
+        )
 
     def more(self, test: str, sides: Sequence[Member], launches: int) -> bool:
         """Add launches to the sides of an undecided test, interleaved like the rounds before."""
@@ -216,21 +234,48 @@ class Bench:
         without line_profiler still gets its verdicts, and no test ends with another test's failure.
         """
         purpose = (member.id, escalation or extra)
-        if purpose in taken.failures:
-            return
-        self._number += 1
-        name = f"{self._worker or 'main'}-{self._number:04d}"
-        spec = build_spec(
-            self._context,
-            member,
-            launch=name,
-            round_number=round_number,
-            out_dir=self._run.launch_folder(name),
-            escalation=escalation,
-            phases=extra == "phases",
-            line_profile=extra == "line-profile",
-        )
-        about = {"member": member.id, "launch": name, "number": round_number + 1, "total": of}
+        replaces = ""
+        while purpose not in taken.failures:
+            self._number += 1
+            spec = build_spec(
+                self._context,
+                member,
+                launch=f"{self._worker or 'main'}-{self._number:04d}",
+                round_number=round_number,
+                out_dir=self._run.launch_folder(f"{self._worker or 'main'}-{self._number:04d}"),
+                escalation=escalation,
+                phases=extra == "phases",
+                line_profile=extra == "line-profile",
+            )
+            record = self._try(taken, purpose, member, spec, replaces, of, extra)
+            if record is None or extra:
+                return
+            if not record.unfit or len(pick(taken.replaced.get(member.id, []), escalation)) >= REPLACEMENTS:
+                taken.launches.setdefault(member.id, []).append(record)
+                return
+            # The machine was not fit, which says nothing about the stack. It stays in the records, and is told.
+            taken.replaced.setdefault(member.id, []).append(record)
+            replaces = record.launch
+            self._event(
+                "extend",
+                member.group,
+                member=member.id,
+                total=1,
+                text=f"in place of {replaces}: {record.unfit[0]}",
+            )
+
+    def _try(
+        self,
+        taken: _Taken,
+        purpose: tuple[str, str],
+        member: Member,
+        spec: contract.LaunchSpec,
+        replaces: str,
+        of: int,
+        extra: str,
+    ) -> contract.LaunchRecord | None:
+        """Take one launch and record it; None if it gave no record."""
+        about = {"member": member.id, "launch": spec.launch, "number": spec.round + 1, "total": of}
         self._event("start", member.group, **about, text=extra)
         try:
             record = self._launch(spec)
@@ -239,11 +284,12 @@ class Bench:
             taken.failures[purpose] = error
             failure = getattr(error, "facts", {})
             self._event("failed", member.group, **about, text=str(error), failure=failure)
-            return
+            return None
+        if replaces:
+            record = dataclasses.replace(record, replaces=replaces)
         self._run.append(records.RECORDS, record)
-        if not extra:
-            taken.launches.setdefault(member.id, []).append(record)
         self._event("done", member.group, **about, text=self._words(record))
+        return record
 
     def _event(self, kind: str, group: str, **rest: Any) -> None:
         self._run.append(
@@ -257,11 +303,15 @@ class Stored:
     def __init__(self, launches: Iterable[contract.LaunchRecord], where: str) -> None:
         self._where = where
         self._launches: dict[tuple[str, str], list[contract.LaunchRecord]] = {}
-        for record in launches:
+        self._replaced: dict[tuple[str, str], list[contract.LaunchRecord]] = {}
+        found = list(launches)
+        again = {(record.run, record.replaces) for record in found if record.replaces}
+        for record in found:
             if record.phase_seconds is None and not record.line_profiles:
                 plan = "" if record.plan == "window" else f"+{record.plan}"
                 side = f"@{record.side}" if record.side else ""
-                self._launches.setdefault((record.group, record.variant + plan + side), []).append(record)
+                kept = self._replaced if (record.run, record.launch) in again else self._launches
+                kept.setdefault((record.group, record.variant + plan + side), []).append(record)
 
     def lacks(self, member: Member) -> str | None:
         """Return why the member can't be judged again: there is no launch of it in its group; None if there is."""
@@ -289,7 +339,14 @@ class Stored:
             reason = self.lacks(member)
             if reason:
                 raise NotStored(reason)
-        return [Measurement(m, pick(self._launches[m.group, m.id], test)) for m in members]
+        return [
+            Measurement(
+                m,
+                pick(self._launches[m.group, m.id], test),
+                tuple(pick(self._replaced.get((m.group, m.id), []), test)),
+            )
+            for m in members
+        ]
 
     def more(self, test: str, sides: Sequence[Member], launches: int) -> bool:
         """Stored launches can't be added to."""

@@ -13,6 +13,7 @@ from perf.contract import LaunchRecord
 from perf.limits import COMPARED, STEP_MARGIN, Limit
 from perf.profiles import Profile
 from perf.suite.bench import Measurement, Source
+from perf.suite.fitness import replaced_in_words, unsteady_in_words
 from perf.suite.floors import floor_judgement
 from perf.suite.outcomes import ExpectedMiss, LimitMissed, Unproven
 from perf.suite.plan import launches_planned
@@ -272,6 +273,9 @@ class Judge:
             reasons = too_good(sides)
             if reasons:
                 judgement = _as(judgement, Verdict.INVALID, reasons)
+        unsteady = unsteady_in_words(sides)
+        if unsteady and judgement.verdict in (Verdict.PASS, Verdict.FAIL):
+            judgement = _as(judgement, Verdict.INCONCLUSIVE, unsteady)
         self._finish(question, judgement, sides)
 
     def _cap(self, member: Member) -> int:
@@ -287,6 +291,7 @@ class Judge:
                 Verdict.UNREFERENCED,
                 (f"{oversubscribed[0]} is oversubscribed: it runs and is never judged",),
             )
+        judgement = dataclasses.replace(judgement, reasons=(*judgement.reasons, *replaced_in_words(sides)))
         verdict = judgement.verdict
         assert verdict is not None
         expected = self._library.expected_failure(question.variant.id.partition("@")[0], question.metric)

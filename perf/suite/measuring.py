@@ -20,6 +20,7 @@ from perf.catalogue import Member
 from perf.cluster.allocation import LAUNCH_NODES, find_place
 from perf.cluster.sites import SiteError
 from perf.cluster.stacks import places_of, probe_site_stack, site_stack, stranger
+from perf.faults.plant import mark, planted_environment
 from perf.launch.failure import LaunchFailed
 from perf.launch.forking import CannotFork, Servers
 from perf.launch.launcher import launch
@@ -276,19 +277,30 @@ class Measuring:
         problem = stranger(stack, record)
         if problem:
             raise StackError(f"Launch {spec.launch} of {spec.variant}: {problem}")
+        self.preflight.after(spec, record)
         return self._keep_profiles(spec, record)
 
     def _launched(
         self, spec: contract.LaunchSpec, stack: Stack, lock: NodeLock | None
     ) -> contract.LaunchRecord:
-        """Launch as was asked for; a stack that can't be forked is launched fresh from then on, and that is said."""
+        """Launch as was asked for; a stack that can't be forked is launched fresh from then on, and that is said.
+
+        Of two stacks that are compared only the new one has a fault planted.
+        """
+        plant = self._options.plant if spec.side != "old" else None
+        environ = planted_environment(plant, os.environ) if plant else None
+        record: contract.LaunchRecord | None = None
         if self._options.launcher == "fork" and not self.place.step(1) and not self.servers.why_not(stack):
+            forked = dataclasses.replace(spec, launcher="fork")
             try:
-                forked = dataclasses.replace(spec, launcher="fork")
-                return launch(forked, stack, lock=lock, place=self.place, servers=self.servers)
+                record = launch(
+                    forked, stack, lock=lock, environ=environ, place=self.place, servers=self.servers
+                )
             except CannotFork as error:
                 self._note(f"{stack.name} can't be launched by fork, so it is launched fresh: {error}")
-        return launch(spec, stack, lock=lock, place=self.place)
+        if record is None:
+            record = launch(spec, stack, lock=lock, environ=environ, place=self.place)
+        return mark(record, plant) if plant else record
 
     @functools.cached_property
     def servers(self) -> Servers:

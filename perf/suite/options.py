@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 from dataclasses import dataclass
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from perf.catalogue import COMPARING
+from perf.faults.plant import NoSuchFault, check_name
 from perf.machine import REPOSITORY
 from perf.profiles import PROFILES, Profile
 
@@ -46,6 +48,7 @@ class Options:
     portable_floors: bool = False
     site: Site | None = None
     job_folder: Path | None = None
+    plant: str | None = None
 
     @property
     def sized_profile(self) -> Profile:
@@ -146,6 +149,8 @@ def add_options(parser: pytest.Parser) -> None:
     )
     add("--save-model", action="store_true", help="keep what each launch trained: model.pt in its folder")
     add("--phases", action="store_true", help="one more launch a variant: the time of each phase of a step")
+    # Not for users: what the suite's own self-check plants to see it caught.
+    add("--plant", metavar="NAME", help=argparse.SUPPRESS)
     add(
         "--launch-timeout",
         metavar="S",
@@ -216,6 +221,7 @@ def read_options(config: pytest.Config) -> Options:
         against=option.against,
         margin=_margin(option.margin),
         launcher=option.launcher,
+        plant=_plant(option.plant, records),
         site=site,
         job_folder=Path(option.job_folder).absolute() if option.job_folder else None,
     )
@@ -260,6 +266,19 @@ def _stack_of(site: Site | None, named: str | None) -> str | None:
     except SiteError as error:
         raise pytest.UsageError(str(error)) from error
     return named
+
+
+def _plant(name: str | None, records: tuple[Path, ...]) -> str | None:
+    if name is None:
+        return None
+    if records:
+        raise pytest.UsageError(
+            "--plant plants a fault in launches; with --records there are none to plant it in"
+        )
+    try:
+        return check_name(name)
+    except NoSuchFault as error:
+        raise pytest.UsageError(str(error)) from error
 
 
 def _profile_of(run: Path) -> str | None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from perf.contract import LaunchSpec
+from perf.contract import LaunchRecord, LaunchSpec
+from perf.launch.nccl import transport_in_words
 from perf.launch.preflight import Demand, Finding, NodeFacts, check, stopping
 from perf.workloads import SUBJECTS
 
@@ -49,6 +50,16 @@ class Preflight:
         against = stopping(findings, spec.variant)
         if against is not None:
             raise Unfit(words(against))
+
+    def after(self, spec: LaunchSpec, record: LaunchRecord) -> None:
+        """Say which transport NCCL chose in a launch that has ended; once, and whenever it is another one."""
+        if spec.backend != "nccl" or spec.world_size < 2:
+            return
+        ok, sentence, remedy = transport_in_words(spec, record.telemetry.get("transports"))
+        finding = Finding(ok, "transport", f"{spec.variant}: {sentence}", remedy)
+        if finding.sentence not in self._said:
+            self._said.add(finding.sentence)
+            self._say(words(finding))
 
 
 def words(finding: Finding) -> str:

@@ -11,6 +11,8 @@ from typing import Optional
 
 import torch
 
+from perf import contract
+
 
 @dataclass(frozen=True)
 class Identity:
@@ -88,3 +90,18 @@ def seconds_since_process_start() -> Optional[float]:
         return None
     started = int(fields[19]) / os.sysconf("SC_CLK_TCK")
     return time.clock_gettime(time.CLOCK_BOOTTIME) - started
+
+
+def seconds_since_launch(environ: Mapping[str, str], limit: float) -> float:
+    """Return how much of a launch's time limit has passed: since its driver started it, else since this process began.
+
+    torchrun imports torch before it starts a rank, which on a busy machine takes as long as the rank's own imports.
+    """
+    try:
+        passed = time.monotonic() - float(environ[contract.STARTED])
+    except (KeyError, ValueError):
+        passed = -1.0
+    # On another node, or in a container with a clock of its own, the number means nothing.
+    if 0.0 <= passed <= limit:
+        return passed
+    return seconds_since_process_start() or 0.0

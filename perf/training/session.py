@@ -61,6 +61,7 @@ class Session:
         self._started_at = time.time()
         self._retries_at_opening: dict[str, int] = {}
         self._retries: dict[str, int] = {}
+        self._window_edges: list[list[float]] = []
         self._epochs: list[EpochRecord] = []
         self._phases: Optional[PhaseTimer] = None
         self._line_profile: Optional[str] = None
@@ -138,6 +139,7 @@ class Session:
             phase_seconds=self._phases.seconds if self._phases else None,
             line_profile=self._line_profile,
             drain_seconds=meter.drain_seconds,
+            window_edges=self._window_edges,
         )
 
     def _enter(self, phase: str) -> None:
@@ -307,10 +309,13 @@ class Session:
         return validation
 
     def _note_window(self, opens: bool) -> None:
-        """Read the allocator's retries at the window's edges; the reading is on the host and waits for nothing."""
+        """Read the allocator's retries at the window's edges and tell of them; on the host, and waits for nothing."""
+        if not opens:
+            self._window_edges[-1].append(self._state.edge(opens))
         now = self._per_device(lambda d: int(torch.cuda.memory_stats(d).get("num_alloc_retries", 0)))
         if opens:
             self._retries_at_opening = now
+            self._window_edges.append([self._state.edge(opens)])
             return
         for device, retries in now.items():
             self._retries[device] = self._retries.get(device, 0) + retries - self._retries_at_opening[device]

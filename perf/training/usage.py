@@ -27,5 +27,6 @@ def threads() -> dict[str, Any]:
         "torch": torch.get_num_threads(),
         "interop": torch.get_num_interop_threads(),
         "cores_allowed": len(os.sched_getaffinity(0)),
+        "core_ids": sorted(os.sched_getaffinity(0)),
         "omp_num_threads": os.environ.get("OMP_NUM_THREADS"),
     }

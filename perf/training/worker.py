@@ -25,7 +25,12 @@ import torchvision  # noqa: E402, F401 - part of the stack's start-up, whichever
 
 from models.interface import Workload, load_workload  # noqa: E402
 from perf import contract  # noqa: E402
-from perf.training.identity import gpu_uuid, identify, seconds_since_process_start  # noqa: E402
+from perf.training.identity import (  # noqa: E402
+    gpu_uuid,
+    identify,
+    seconds_since_launch,
+    seconds_since_process_start,
+)
 from perf.training.rates.card import measure_card  # noqa: E402
 from perf.training.session import Session  # noqa: E402
 from perf.training.settings import NotInForce, Unavailable, apply_precision, apply_threads  # noqa: E402
@@ -70,7 +75,7 @@ def main(arguments: list[str]) -> int:
         return BAD_SPEC
     state = State(spec.out_dir, int(os.environ.get("RANK", "0")))
     state.enter("setup")
-    state.watch(spec.time_limit_seconds)
+    state.watch(spec.time_limit_seconds, seconds_since_launch(os.environ, spec.time_limit_seconds))
     try:
         run(spec, workload, state)
     except NotInForce as error:

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from perf.launch.cause import find_cause
+from perf.launch.cause import find_cause, log_hint
 from perf.launch.evidence import BROKEN, GOOD, MISSING, Evidence, RankEvidence
 from perf.launch.stacks import Dump, Frame
 
@@ -205,3 +205,25 @@ def test_any_evidence_has_a_cause_that_is_no_rank_which_others_ended(changed, ra
     assert cause.status
     if cause.rank is not None and numbered[cause.rank].ended_by_us:
         assert cause.status.startswith("ran past its time limit")
+
+
+@pytest.mark.parametrize(
+    ("line", "remedy"),
+    [
+        (
+            "RuntimeError: unable to allocate shared memory(shm) for file </torch_1>: No space left on device (28)",
+            "df -h /dev/shm",
+        ),
+        ("RuntimeError: DataLoader worker (pid 3) is killed by signal: Bus error.", "--shm-size"),
+        ("OSError: [Errno 28] No space left on device: 'rank-1.json'", "The disk is full"),
+        ("torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2 GiB", "nvidia-smi"),
+        ("MemoryError", "memory limit"),
+        ("ValueError: shapes", ""),
+    ],
+)
+def test_what_a_log_gives_away_comes_with_a_remedy(line, remedy):
+    """The most telling error decides; one that nothing is known of has no advice."""
+    found = log_hint(["Traceback (most recent call last):", line])
+
+    assert remedy in found
+    assert bool(remedy) == bool(found)

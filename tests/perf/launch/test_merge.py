@@ -191,3 +191,17 @@ def test_numbers_that_are_not_finite_become_null_or_are_left_out():
     assert {"a": None, "b": [1.0, {"c": None}], "d": "x", "e": True} == finite(
         {"a": math.nan, "b": [1.0, math.inf, {"c": -math.inf}], "d": "x", "e": True}
     )
+
+
+def test_what_was_observed_beside_a_launch_is_part_of_its_record(make_spec, make_rank):
+    """Telemetry is kept with the ranks' own account, and what makes the machine unfit makes the launch invalid."""
+    ranks = [make_rank(rank, telemetry={"cpu_seconds": rank}) for rank in range(2)]
+    card = {"host": "n1", "uuid": "u0", "index": 0, "ranks": [0], "other_processes": 1}
+    record = merge(make_spec(), ranks, 1.0, {"window_seconds": 2.0, "nodes": [], "gpus": [card]})
+
+    assert [{"cpu_seconds": 0}, {"cpu_seconds": 1}] == record.telemetry["ranks"]
+    assert [card] == record.telemetry["gpus"]
+    assert not record.valid
+    assert record.unfit == record.reasons
+    assert 1 == len(record.unfit)
+    assert {"ranks": [{"cpu_seconds": 0}, {"cpu_seconds": 1}]} == merge(make_spec(), ranks, 1.0).telemetry

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import dataclasses
 import resource
 import socket
 
@@ -9,6 +10,7 @@ from hypothesis import strategies as st
 
 from perf.launch.preflight import Demand, NodeFacts, check, collect, free_port, stopping
 from perf.launch.stack import Stack
+from perf.launch.telemetry.reading import GpuReading
 
 MIB = 2**20
 GPUS = tuple({"index": i, "name": "H100", "uuid": f"u{i}", "memory_bytes": 80 * 2**30} for i in range(2))
@@ -175,3 +177,68 @@ def test_a_node_without_ports_says_why(monkeypatch):
 
     monkeypatch.setattr(socket, "socket", refuse)
     assert (None, "Cannot assign requested address") == free_port()
+
+
+CARD = GpuReading("u0", 0, memory_used_bytes=3 * 2**30, utilization_percent=80.0)
+
+
+@pytest.mark.parametrize(
+    ("node", "planned", "name", "said", "remedy"),
+    [
+        ({"tasks_left": 100}, {"tasks": 200}, "processes", "you may start 100 more", "ulimit -u"),
+        ({"cpu_seconds": 600}, {"cpu_seconds": 2400.0}, "CPU time", "allowed are 600", "login node"),
+        (
+            {"locked_memory": 64 * MIB},
+            {"nodes": 2, "backend": "nccl"},
+            "locked memory",
+            "limited to 64.0 MiB here",
+            "ulimit -l unlimited",
+        ),
+        (
+            {"cards": (CARD,)},
+            {},
+            "free GPUs",
+            "has 3072.0 MiB in use before anything was launched",
+            "nvidia-smi",
+        ),
+        (
+            {"versions": {"torch": "2.9", "nccl": None}},
+            {"backend": "nccl"},
+            "stack",
+            "has no NCCL",
+            "--stack",
+        ),
+    ],
+)
+def test_a_limit_or_a_neighbour_stops_a_launch_with_a_remedy(node, planned, name, said, remedy):
+    """Sentence and remedy say what is too little, and what to do."""
+    finding = stopping(check([demand(**planned)], facts(**node)), "v")
+
+    assert name == finding.name
+    assert said in finding.sentence
+    assert remedy in finding.remedy
+
+
+@pytest.mark.parametrize(
+    ("node", "planned"),
+    [
+        ({"tasks_left": 200}, {"tasks": 200}),
+        ({"cpu_seconds": None, "tasks_left": None, "locked_memory": None}, {"cpu_seconds": 1e9, "nodes": 2}),
+        ({"locked_memory": 64 * MIB}, {"nodes": 1, "backend": "nccl"}),
+        ({"locked_memory": 64 * MIB}, {"nodes": 2, "backend": "gloo"}),
+        ({"cards": (dataclasses.replace(CARD, memory_used_bytes=4 * MIB),)}, {}),
+        ({"cards": (dataclasses.replace(CARD, reserved_counted=True),)}, {}),
+        ({"cards": (CARD,)}, {"gpus": 0, "device": "cpu"}),
+        ({"versions": {"torch": "2.9", "nccl": "2.28.9"}}, {"backend": "nccl"}),
+    ],
+)
+def test_what_is_enough_or_not_known_stops_nothing(node, planned):
+    """Exactly enough is enough; an idle card, or one on which the driver's own part can't be told, is free."""
+    assert stopping(check([demand(**planned)], facts(**node)), "v") is None
+
+
+def test_what_the_worker_sees_is_told():
+    """Versions are in the preflight's words."""
+    findings = check([demand()], facts(versions={"torch": "2.9", "cuda": "13.0", "hip": None}))
+
+    assert "The worker sees torch 2.9, cuda 13.0." in [f.sentence for f in findings]

@@ -7,7 +7,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from perf.contract import EpochRecord
-from perf.launch.validity import OVERSUBSCRIBED, cores_by_host, cores_needed, flags_of, reasons_of
+from perf.launch.validity import (
+    OVERSUBSCRIBED,
+    cores_by_host,
+    cores_needed,
+    flags_of,
+    reasons_of,
+    unfit_of,
+)
 
 
 @pytest.fixture(scope="session")
@@ -74,19 +81,19 @@ def test_allocator_retries_are_told_with_device_and_count(reasons):
 def test_two_ranks_on_one_gpu_are_told_with_its_uuid(make_spec, make_rank):
     """Sharing a card halves both; on two hosts equal ids are different cards, and unknown ids say nothing."""
     ranks = [make_rank(rank, gpu_uuids=["GPU-1"]) for rank in range(2)]
-    assert ["Ranks 0 and 1 on n1 share the GPU GPU-1; each must have one of its own."] == reasons_of(
+    assert ["Ranks 0 and 1 on n1 share the GPU GPU-1; each must have one of its own."] == unfit_of(
         make_spec(), ranks
     )
     apart = [make_rank(rank, gpu_uuids=["GPU-1"], host=f"n{rank}") for rank in range(2)]
-    assert [] == reasons_of(make_spec(), apart)
+    assert [] == unfit_of(make_spec(), apart)
     unknown = [make_rank(rank, gpu_uuids=[None]) for rank in range(2)]
-    assert [] == reasons_of(make_spec(), unknown)
+    assert [] == unfit_of(make_spec(), unknown)
 
 
 def test_one_rank_that_uses_a_gpu_twice_is_told(make_spec, make_rank):
     """DataParallel over twice the same card is no two-GPU run."""
     spec = make_spec(strategy="dp", ranks_per_node=1, gpus=2)
-    assert ["Rank 0 on n1 uses the GPU GPU-1 2 times."] == reasons_of(
+    assert ["Rank 0 on n1 uses the GPU GPU-1 2 times."] == unfit_of(
         spec, [make_rank(0, world_size=1, gpu_uuids=["GPU-1", "GPU-1"])]
     )
 
@@ -94,7 +101,7 @@ def test_one_rank_that_uses_a_gpu_twice_is_told(make_spec, make_rank):
 def test_fewer_cores_than_promised_are_told_with_the_numbers(make_spec, make_rank):
     """A default variant was made for the cores that were promised."""
     ranks = [make_rank(rank, threads={"cores_allowed": 3}) for rank in range(2)]
-    (reason,) = reasons_of(make_spec(), ranks)
+    (reason,) = unfit_of(make_spec(), ranks)
     assert (
         "4 cores were promised on n1 (threads of 2 ranks and loader workers need 4), but the ranks may use 3."
         == reason
@@ -105,7 +112,7 @@ def test_an_explicitly_larger_variant_is_flagged_and_not_unfit(make_spec, make_r
     """Whoever asks for more workers than cores gets them, marked."""
     ranks = [make_rank(rank, threads={"cores_allowed": 3}) for rank in range(2)]
     spec = make_spec(workers=8)
-    assert ([], [OVERSUBSCRIBED]) == (reasons_of(spec, ranks), flags_of(spec, ranks))
+    assert ([], [OVERSUBSCRIBED]) == (unfit_of(spec, ranks), flags_of(spec, ranks))
 
 
 def test_a_launch_that_fits_its_cores_has_no_flag(make_spec, make_rank):
@@ -127,7 +134,7 @@ def test_a_number_of_workers_that_ignores_its_cores_is_flagged(make_spec, make_r
 def test_what_is_not_known_of_the_cores_is_not_held_against_a_launch(make_spec, make_rank):
     """A worker that can't tell its cores gives neither reason nor flag."""
     ranks = [make_rank(rank, threads={}) for rank in range(2)]
-    assert ([], []) == (reasons_of(make_spec(), ranks), flags_of(make_spec(), ranks))
+    assert ([], []) == (unfit_of(make_spec(), ranks), flags_of(make_spec(), ranks))
 
 
 def test_workers_count_by_device_under_dp_and_by_rank_otherwise(make_spec):
@@ -178,3 +185,38 @@ def test_numbers_that_are_not_finite_are_told_with_their_places(reasons):
     (reason,) = [reason for reason in found if "not finite" in reason]
     assert "rank 1" in reason
     assert "step_seconds[0], step_seconds[1], loss_last and 1 more" in reason
+
+
+def test_a_clock_that_was_set_while_a_rank_measured_is_told(make_spec, make_rank):
+    """The steady clock gave the window 0.04 s, the system's an hour."""
+    ranks = [make_rank(0, window_edges=[[1000.0, 1000.04]]), make_rank(1, window_edges=[[1000.0, 4600.0]])]
+    (reason,) = unfit_of(make_spec(), ranks)
+    assert (
+        "The clock of n1 was set while rank 1 measured: its window of 0.04 s took 3.6e+03 s by it." in reason
+    )
+    assert "chronyc tracking" in reason
+
+
+@pytest.mark.parametrize("edges", [[], [[1000.0]], [[1000.0, 1000.2]]])
+def test_edges_that_are_missing_or_a_moment_off_are_no_set_clock(make_spec, make_rank, edges):
+    """A rank that lost its core between reading two clocks is none; nor is one that knows no edges."""
+    assert [] == unfit_of(make_spec(), [make_rank(rank, window_edges=edges) for rank in range(2)])
+
+
+def test_what_telemetry_says_is_a_fact_about_the_machine(make_spec, make_rank):
+    """A card that was slowed down makes the launch unfit."""
+    telemetry = {
+        "window_seconds": 2.0,
+        "gpus": [
+            {"host": "n1", "uuid": "u0", "index": 0, "ranks": [0], "throttle_seconds": {"thermal": 1.0}}
+        ],
+    }
+    (reason,) = unfit_of(make_spec(), [make_rank(rank) for rank in range(2)], telemetry)
+    assert "slowed down (thermal) for 1 s of the window's 2 s" in reason
+
+
+def test_a_launch_that_drifts_is_flagged_and_fit(make_spec, make_rank):
+    """Its times are no reason to throw it away."""
+    drifting = make_rank(1, step_seconds=[0.01 * (1 + i / 50) for i in range(50)])
+    assert ["unsteady"] == flags_of(make_spec(), [make_rank(0), drifting])
+    assert [] == unfit_of(make_spec(), [make_rank(0), drifting])

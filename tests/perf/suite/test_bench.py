@@ -159,3 +159,87 @@ def test_a_metric_has_one_value_a_launch():
     assert [128.0] * 3 == measured.values("throughput")
     assert [3.0, 2.0] == measured.values("python_loop")
     assert [] == measured.values("matmul_fp32")
+
+
+@pytest.fixture
+def unfit_bench(tmp_path):
+    """A bench whose launches are unfit where the function says so, given how many there have been before."""
+
+    def make(unfit):
+        count = iter(range(1000))
+
+        def launch(spec: contract.LaunchSpec) -> contract.LaunchRecord:
+            reasons = [f"GPU 0 was hot in {spec.launch}"] if unfit(spec, next(count)) else []
+            member = next(m for m in PAIR_GROUP.members if m.variant.id == spec.variant)
+            return record_of(
+                member,
+                launch=spec.launch,
+                round=spec.round,
+                escalation=spec.escalation,
+                valid=not reasons,
+                reasons=reasons,
+                unfit=reasons,
+            )
+
+        context = Context("run", PROFILES["quick"], 2, "/cache", None)
+        run = records.Run.create(tmp_path, "run")
+        return Bench(context, run, launch, lambda member: True, lambda record: "fine"), run
+
+    return make
+
+
+def test_a_launch_on_an_unfit_machine_is_taken_again(unfit_bench):
+    """The second one is judged and names the first, which stays in the records and is told; the round is the same."""
+    source, run = unfit_bench(lambda spec, number: number == 3)
+    measured = source.measure(SINGLE)
+    members = [source.measure(member) for member in PAIR_GROUP.members]
+    (side,) = [m for m in members if m.replaced]
+    stored = {record.launch: record for record in run.records()}
+
+    assert [5, 5, 5] == [len(m.launches) for m in members]
+    assert all(launch.valid for launch in measured.launches)
+    assert 16 == len(stored)
+    (replacement,) = [record for record in stored.values() if record.replaces]
+    assert (side.replaced[0].launch, side.replaced[0].round) == (replacement.replaces, replacement.round)
+    assert not stored[replacement.replaces].valid
+    events = (run.folder / records.EVENTS).read_text()
+    assert f"in place of {replacement.replaces}: GPU 0 was hot" in events
+
+
+def test_a_side_is_replaced_twice_at_most(unfit_bench):
+    """A machine that is unfit each time leaves invalid launches to be judged so: two a side are taken again."""
+    source, run = unfit_bench(lambda spec, number: spec.variant == DDP1.variant.id)
+    measured = source.measure(DDP1)
+
+    assert (5, 2) == (len(measured.launches), len(measured.replaced))
+    assert not any(launch.valid for launch in measured.launches)
+    assert 5 + 5 + 5 + 2 == len(run.records())
+    # The limit is a side's: launches that a test adds find it used up.
+    source.more("test_a", [DDP1, SINGLE], 6)
+    assert 2 == len(source.sides("test_a", [DDP1, SINGLE])[0].replaced)
+
+
+def test_a_launch_that_is_invalid_for_its_own_work_is_not_taken_again(bench, launched):
+    """Only facts about the machine replace a launch."""
+    source = bench()
+    source._launch = lambda spec: record_of(SINGLE, launch=spec.launch, valid=False, reasons=["retried"])
+    source.measure(SINGLE)
+
+    assert () == source.measure(SINGLE).replaced
+
+
+def test_stored_launches_that_were_replaced_are_told_and_not_judged(unfit_bench):
+    """Judged again, a run gives the sides that it gave when it was measured; runs have names of their own."""
+    source, run = unfit_bench(lambda spec, number: number == 0)
+    source.measure(SINGLE)
+    again = Stored(run.records(), "old")
+    sides = source.sides("", PAIR_GROUP.members)
+
+    assert [[r.launch for r in s.launches] for s in sides] == [
+        [r.launch for r in s.launches] for s in again.sides("", PAIR_GROUP.members)
+    ]
+    assert [s.replaced for s in sides] == [s.replaced for s in again.sides("", PAIR_GROUP.members)]
+    other = Stored(
+        [record_of(SINGLE, run="b", launch="1"), record_of(SINGLE, run="a", launch="2", replaces="1")], "o"
+    )
+    assert 2 == len(other.measure(SINGLE).launches)

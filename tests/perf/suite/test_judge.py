@@ -244,3 +244,27 @@ def test_a_floor_is_not_judged_over_two_stacks(judge):
     earlier = [record_of(SINGLE, 0.02, stack={"torch": "1.0"})]
     with pytest.raises(Unproven, match="different stacks"):
         judge(source, earlier=earlier).floor(source.measure(SINGLE), "throughput")
+
+
+def test_launches_that_drift_leave_a_pass_inconclusive(judge, verdicts):
+    """Where most launches of a side grew slower inside their window, the verdict says so instead of passing."""
+    source = Launches({SINGLE.id: 0.01, DDP1.id: 0.01}, flags=["unsteady"])
+    with pytest.raises(Unproven, match="grew longer or shorter inside their window"):
+        judge(source).ratio(PAIR, LIMIT)
+
+    assert ["inconclusive"] == [record.verdict for record in verdicts]
+
+
+def test_a_pass_tells_which_launches_were_taken_again(judge, verdicts):
+    """A replacement is visible in the verdict, also where nothing is wrong with it."""
+    source = Launches({SINGLE.id: 0.01, DDP1.id: 0.01})
+    unfit = record_of(SINGLE, launch="main-0002", valid=False, reasons=["hot"], unfit=["hot"])
+    plain = source.sides
+    source.sides = lambda test, members: [
+        Measurement(side.member, side.launches, (unfit,) if side.member is SINGLE else ())
+        for side in plain(test, members)
+    ]
+    judge(source).ratio(PAIR, LIMIT)
+
+    assert ["pass"] == [record.verdict for record in verdicts]
+    assert any("launch main-0002 of" in reason and "hot" in reason for reason in verdicts[0].reasons)

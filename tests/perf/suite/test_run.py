@@ -493,3 +493,31 @@ def test_a_report_that_cannot_be_drawn_does_not_fail_the_run(suite, tmp_path):
         in done.output
     )
     assert not (done.run.folder / "report.html").exists()
+
+
+def test_a_planted_fault_marks_every_launch_and_the_run(suite):
+    """Environment and flags name it, so that no planted run can pass for an honest one."""
+    outcome = suite(
+        "perf/test_throughput.py", "--plant", "slow-rank", "-k", "loss_falls and mnist_cnn-ddp-2cpu", cores=2
+    )
+    environment = json.loads((outcome.run.folder / "environment.json").read_text())
+
+    assert "slow-rank" == environment["options"]["plant"]
+    assert outcome.run.records()
+    assert all("planted: slow-rank" in record.flags for record in outcome.run.records())
+
+
+def test_a_fault_can_be_planted_in_launches_only_and_must_be_known(suite):
+    """An unknown name is a usage error with the nearest one; stored launches have no room for a fault."""
+    unknown = suite("perf/test_throughput.py", "--plant", "slow-rnk")
+    assert 4 == unknown.status
+    assert "there is no fault 'slow-rnk' to plant; the nearest: slow-rank" in unknown.output
+    first = suite("perf/test_throughput.py", "-k", "loss_falls and mnist_cnn-ddp-2cpu", cores=2)
+    stored = suite("perf/test_throughput.py", "--plant", "slow-rank", "--records", str(first.run.folder))
+    assert 4 == stored.status
+    assert "--plant plants a fault in launches" in stored.output
+
+
+def test_the_option_that_plants_is_not_shown_to_users(suite):
+    """It is the self-check's own."""
+    assert "--plant" not in suite("--help").output

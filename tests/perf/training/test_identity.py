@@ -12,7 +12,15 @@ import psutil
 import pytest
 import torch
 
-from perf.training.identity import DeviceMissing, device_name, gpu_uuid, identify, seconds_since_process_start
+from perf import contract
+from perf.training.identity import (
+    DeviceMissing,
+    device_name,
+    gpu_uuid,
+    identify,
+    seconds_since_launch,
+    seconds_since_process_start,
+)
 
 CPU = torch.device("cpu")
 
@@ -131,3 +139,20 @@ def test_without_proc_the_start_is_unknown(monkeypatch):
     monkeypatch.undo()
 
     assert found is None
+
+
+def test_a_rank_knows_when_its_launch_began():
+    """The driver's clock is the rank's: what passed before the process began counts too."""
+    started = time.monotonic() - 30.0
+    found = seconds_since_launch({contract.STARTED: repr(started)}, 3600.0)
+
+    assert 30.0 <= found <= time.monotonic() - started
+
+
+@pytest.mark.parametrize("value", [None, "soon", "1e30", "-1e30"])
+def test_a_clock_that_is_not_the_ranks_leaves_its_own_start(value):
+    """No number, or one from another machine's clock, is not taken for the launch's start."""
+    environ = {} if value is None else {contract.STARTED: value}
+    before = seconds_since_process_start()
+
+    assert before <= seconds_since_launch(environ, 60.0) <= seconds_since_process_start()

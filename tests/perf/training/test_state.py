@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from perf import contract
 from perf.training.state import DUMP_BEFORE_LIMIT, State
 
 ROOT = Path(__file__).parents[3]
@@ -18,6 +19,7 @@ ROOT = Path(__file__).parents[3]
 # faulthandler belongs to the whole process, and pytest uses it too: the dump is armed in a process of its own.
 HANG = """
 import sys, threading, time
+from perf import contract
 from perf.training.state import State
 
 def stuck_in_another_thread():
@@ -99,3 +101,41 @@ def test_later_states_name_the_gpus_that_a_rank_took(tmp_path):
     state.takes(["5fa5"])
     state.enter("window")
     assert ["5fa5"] == json.loads((tmp_path / "state-3.json").read_text(encoding="utf-8"))["gpus"]
+
+
+def test_whoever_samples_the_machine_is_told_of_a_windows_edges(tmp_path):
+    """Each edge is one line with the rank; the time that is returned is the system's."""
+    pipe = tmp_path / contract.EDGE_PIPE
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        state, before = State(str(tmp_path), 3), time.time()
+        edges = [state.edge(True), state.edge(False)]
+        told = os.read(reader, 4096)
+    finally:
+        os.close(reader)
+
+    assert b"3 open\n3 close\n" == told
+    assert before <= edges[0] <= edges[1] <= time.time()
+
+
+@pytest.mark.parametrize("pipe", [False, True])
+def test_where_nobody_samples_nobody_is_told_and_nothing_waits(tmp_path, pipe):
+    """No pipe and a pipe without a reader cost nothing but the reading of the clock."""
+    if pipe:
+        os.mkfifo(tmp_path / contract.EDGE_PIPE)
+
+    assert State(str(tmp_path), 0).edge(True) > 0
+
+
+def test_a_sampler_that_has_gone_or_does_not_read_stops_no_rank(tmp_path):
+    """A broken pipe and a full one are passed over."""
+    pipe = tmp_path / contract.EDGE_PIPE
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    state = State(str(tmp_path), 0)
+    for _ in range(20000):
+        state.edge(True)
+    os.close(reader)
+
+    assert state.edge(False) > 0

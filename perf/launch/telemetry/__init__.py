@@ -1,0 +1,1 @@
+"""What is observed beside a launch, from outside its ranks: GPUs, processes, the cgroup (docs/telemetry.md)."""
