@@ -122,6 +122,15 @@ def tests(session: nox.Session) -> None:
 
 
 @nox.session(default=False, venv_backend="none", requires=["env"])
+def slurm_tests(session: nox.Session) -> None:
+    """Run the tests that need a real Slurm. They start one of two nodes here, and stop it. Debian's packages, root."""
+    python = python_of(session, "env")
+    session.run(python, "tests/slurm/packages.py", env={"PATH": CALLER_PATH}, external=True)
+    suite = [python, "-m", "pytest", *targets("tests/slurm", session.posargs)]
+    finish(session, *suite, *session.posargs)
+
+
+@nox.session(default=False, venv_backend="none", requires=["env"])
 def lint(session: nox.Session) -> None:
     """Check format, style, types and who imports whom. Runs every check, then says which failed."""
     python = Path(python_of(session, "env"))

@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
-BUTTONS = ("smoke", "gpu_perf", "data", "wheelhouse", "tests", "lint")
+BUTTONS = ("smoke", "gpu_perf", "data", "wheelhouse", "tests", "slurm_tests", "lint")
 
 # The inner suite: takes the options that the buttons pass, writes down how it was called, ends as it is told to.
 CONFTEST = """
@@ -198,6 +198,34 @@ def test_sessions_run_until_one_fails(project):
     assert 1 == done.returncode
     assert 1 == done.stdout.count("1 passed")
     assert 1 == done.stdout.count("1 failed")
+
+
+@pytest.mark.parametrize(("status", "ran"), [(0, True), (1, False)])
+def test_slurm_tests_need_slurms_packages(project, status, ran):
+    """slurm_tests fails, rather than skips, where packages are missing; it collects tests/slurm and nothing else."""
+    folder = project / "tests" / "slurm"
+    folder.mkdir()
+    (folder / "packages.py").write_text(f"raise SystemExit({status})\n", encoding="utf-8")
+    (folder / "test_cluster.py").write_text("def test_it():\n    assert True\n", encoding="utf-8")
+    done = press(project, "--no-venv", "-s", "slurm_tests")
+    assert status == done.returncode
+    assert ran is ("1 passed" in done.stdout)
+
+
+def test_the_suites_own_tests_leave_slurm_alone(tmp_path):
+    """Whoever collects tests/ collects nothing of tests/slurm, which needs packages that a laptop lacks."""
+    shutil.copy(ROOT / "pytest.ini", tmp_path)
+    for name in ("tests/test_sums.py", "tests/slurm/test_cluster.py"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text("def test_it():\n    assert True\n", encoding="utf-8")
+    counts = []
+    for folder in ("tests", "tests/slurm"):
+        command = [sys.executable, "-m", "pytest", folder, "--collect-only", "-qq"]
+        done = subprocess.run(
+            command, cwd=tmp_path, env=surroundings(), capture_output=True, text=True, check=False
+        )
+        counts.append(done.stdout.split())
+    assert [["tests/test_sums.py:", "1"], ["tests/slurm/test_cluster.py:", "1"]] == counts
 
 
 def test_termination_is_passed_on(project):

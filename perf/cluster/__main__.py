@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import sys
 from collections.abc import Callable, Sequence
 
@@ -10,6 +11,7 @@ usage: python -m perf.cluster --site=FILE [--stack=NAME] [options] [pytest's opt
        python -m perf.cluster attach RUN     follow a run again, from another shell
        python -m perf.cluster cancel RUN     cancel its jobs and keep what they have left
        python -m perf.cluster status RUN     show it once (--json for scripts)
+       python -m perf.cluster lint SCRIPT    say which known traps a batch script of your own has
 `python -m perf.cluster --help` lists the options; docs/sites.md explains site files."""
 
 
@@ -21,6 +23,7 @@ def main(words: Sequence[str] | None = None) -> int:
         "attach": _attach,
         "cancel": _cancel,
         "status": _status,
+        "lint": _lint,
     }
     if not arguments:
         print(USAGE, file=sys.stderr)
@@ -52,6 +55,16 @@ def _status(words: list[str]) -> int:
     from perf.cluster.command_later import status
 
     return status(words)
+
+
+def _lint(words: list[str]) -> int:
+    from perf.cluster.lint import command
+
+    parser = argparse.ArgumentParser(prog="python -m perf.cluster")
+    command.add_to(parser.add_subparsers(required=True, metavar="COMMAND"))
+    options = parser.parse_args(["lint", *words])
+    status: int = options.run(options)
+    return status
 
 
 if __name__ == "__main__":

@@ -7,19 +7,18 @@ has in production is neither read nor touched.
 from __future__ import annotations
 
 import getpass
-import json
 import os
-import secrets
 import shutil
 import socket
 import subprocess
 import time
 from collections.abc import Iterable
-from dataclasses import asdict
 from pathlib import Path
 
 from tests.slurm import cgroups, config, packages, processes
 from tests.slurm.config import Layout
+from tests.slurm.files import read_layout, write_files
+from tests.slurm.ports import free_ports, listens
 from tests.slurm.processes import DaemonError
 
 CLEARED = ("SLURM", "SBATCH", "SALLOC", "SRUN", "SQUEUE", "SACCT", "SCANCEL", "SINFO", "PMI")
@@ -42,8 +41,18 @@ class Cluster:
     # --- making
 
     @classmethod
-    def create(cls, root: Path, *, accounting: bool = True) -> Cluster:
-        """Write the configuration of a new cluster into `root`, which must be empty or missing. Starts nothing."""
+    def create(cls, root: Path, *, accounting: bool = True, owner: int | None = None) -> Cluster:
+        """Write the configuration of a new cluster into `root`, which must be empty or missing. Starts nothing.
+
+        Parameters
+        ----------
+        root
+            Its folder, a short path.
+        accounting
+            With MariaDB and slurmdbd.
+        owner
+            Process with which the cluster ends: once it is gone, `sweep` stops and removes the cluster.
+        """
         root = root.absolute()
         if root.exists() and any(root.iterdir()):
             raise FileExistsError(
@@ -65,46 +74,20 @@ class Cluster:
             cgroup=cgroups.claim(config.NODES),
         )
         cluster = cls(layout)
-        cluster._write()
+        try:
+            write_files(layout)
+            if owner is not None:
+                processes.note(processes.identify("owner", owner), root)
+        except BaseException:
+            if layout.cgroup:
+                cgroups.release(config.NODES)
+            raise
         return cluster
 
     @classmethod
     def load(cls, root: Path) -> Cluster:
         """Open the cluster that was made in `root`."""
-        root = root.absolute()
-        try:
-            fields = json.loads((root / "cluster.json").read_text(encoding="utf-8"))
-        except FileNotFoundError as error:
-            raise FileNotFoundError(f"{root} holds no cluster: cluster.json is missing there.") from error
-        fields.update(root=Path(fields["root"]), nodes=tuple(fields["nodes"]))
-        return cls(Layout(**fields))
-
-    def _write(self) -> None:
-        root, layout = self.root, self.layout
-        root.mkdir(parents=True, exist_ok=True)
-        root.chmod(0o755)  # munged refuses a socket that not everybody can reach
-        for name in ("log", "pids", "state", "munge", "database", "cgroup", *config.NODES):
-            (root / name).mkdir()
-        for node in config.NODES:
-            (root / node / "spool").mkdir()
-            for gpu in range(config.GPUS):
-                (root / node / f"gpu{gpu}").symlink_to("/dev/null")  # slurmd wants a device
-        password = secrets.token_hex(16)
-        texts = {
-            "slurm.conf": config.slurm_conf(layout),
-            "gres.conf": config.gres_conf(layout),
-            "cgroup.conf": config.cgroup_conf(layout),
-            "cluster.json": json.dumps({**asdict(layout), "root": str(root)}, indent=1) + "\n",
-        }
-        private = {
-            "slurmdbd.conf": config.slurmdbd_conf(layout, password),
-            "database.sql": config.database_sql(password),
-        }
-        for name, text in texts.items():
-            (root / name).write_text(text, encoding="utf-8")
-        for name, text in private.items():
-            (root / name).touch(mode=0o600)
-            (root / name).write_text(text, encoding="utf-8")
+        return cls(read_layout(root.absolute()))
 
     # --- the environment
 
@@ -286,7 +269,7 @@ class Cluster:
         processes.wait_for("listening", lambda: listens(port), slurmd, self.root)
 
     def crash_node(self, node: str) -> None:
-        """Kill a node's slurmd and every step on it, as a power cut would. The controller notices after SlurmdTimeout."""
+        """Kill a node's slurmd and every step on it, as a power cut would. The controller notices by SlurmdTimeout."""
         running = processes.known(self.root)[f"slurmd-{node}"]
         daemon = running.process()
         inside = [
@@ -328,20 +311,15 @@ class Cluster:
             time.sleep(0.2)
 
 
-def free_ports(count: int) -> list[int]:
-    """Return TCP ports of 127.0.0.1 that were free a moment ago, all different."""
-    sockets = [socket.socket() for _ in range(count)]
-    try:
-        for each in sockets:
-            each.bind(("127.0.0.1", 0))
-        return [each.getsockname()[1] for each in sockets]
-    finally:
-        for each in sockets:
-            each.close()
-
-
-def listens(port: int) -> bool:
-    """Say whether something takes connections on a port of 127.0.0.1."""
-    with socket.socket() as client:
-        client.settimeout(1.0)
-        return client.connect_ex(("127.0.0.1", port)) == 0
+def sweep(folder: Path, prefix: str) -> list[Path]:
+    """Stop and remove the clusters below `folder` whose owner is gone (killed, so that it could not); return them."""
+    swept = []
+    for root in sorted(folder.glob(f"{prefix}*")):
+        try:
+            owner = processes.known(root).get("owner")
+            if owner is not None and owner.process() is None:
+                Cluster.load(root).remove()
+                swept.append(root)
+        except OSError:  # somebody else's, or just being removed
+            continue
+    return swept

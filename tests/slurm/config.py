@@ -14,7 +14,7 @@ MEMORY = 4000
 """MB that each node claims to have."""
 
 GPUS = 2
-"""GPUs that each node claims to have: links to a device, which is enough for Slurm to count them and to name them to a job."""
+"""GPUs that each node claims to have: links to a device, enough for Slurm to count them and to name them to a job."""
 
 
 @dataclass(frozen=True)
@@ -112,8 +112,9 @@ MinJobAge=300
 # A job in `urgent` throws those in `batch` out.
 PreemptType=preempt/partition_prio
 PreemptMode=CANCEL
-{storage}{nodes}PartitionName=batch Nodes={",".join(NODES)} Default=YES MaxTime=60 DefaultTime=10 PriorityTier=1 PreemptMode=CANCEL
-PartitionName=urgent Nodes={",".join(NODES)} MaxTime=60 DefaultTime=10 PriorityTier=10 PreemptMode=OFF
+{storage}{nodes}PartitionName=DEFAULT Nodes={",".join(NODES)} MaxTime=60 DefaultTime=10
+PartitionName=batch Default=YES PriorityTier=1 PreemptMode=CANCEL
+PartitionName=urgent PriorityTier=10 PreemptMode=OFF
 """
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import tempfile
 from pathlib import Path
@@ -9,28 +10,26 @@ from pathlib import Path
 import pytest
 
 from tests.slurm import packages
-from tests.slurm.cluster import Cluster
+from tests.slurm.cluster import Cluster, sweep
 from tests.slurm.jobs import Jobs
 from tests.slurm.recording import file_for, text_of
 
+PREFIX = "stackproof-slurm-"
+
 
 def pytest_addoption(parser):
-    parser.addoption(
-        "--record", action="store_true", help="write recorded outputs anew (tests/perf/cluster/recorded)"
-    )
-    parser.addoption(
-        "--need-slurm", action="store_true", help="fail, not skip, where Slurm's packages are missing"
-    )
+    parser.addoption("--record", action="store_true", help="write tests/perf/cluster/recorded anew")
 
 
-def started(pytestconfig, accounting):
+def started(accounting):
     lacking = packages.missing(accounting=accounting)
     if lacking:
-        (pytest.fail if pytestconfig.getoption("need_slurm") else pytest.skip)(packages.sentence(lacking))
+        pytest.skip(packages.sentence(lacking))
+    sweep(Path(tempfile.gettempdir()), PREFIX)
     # Not pytest's tmp_path: the sockets in it need a short path.
-    folder = Path(tempfile.mkdtemp(prefix="stackproof-slurm-"))
+    folder = Path(tempfile.mkdtemp(prefix=PREFIX))
     try:
-        cluster = Cluster.create(folder, accounting=accounting)
+        cluster = Cluster.create(folder, accounting=accounting, owner=os.getpid())
         try:
             cluster.start()
             yield cluster
@@ -41,15 +40,15 @@ def started(pytestconfig, accounting):
 
 
 @pytest.fixture(scope="session")
-def cluster(pytestconfig):
+def cluster():
     """A running cluster with accounting."""
-    yield from started(pytestconfig, accounting=True)
+    yield from started(accounting=True)
 
 
 @pytest.fixture(scope="session")
-def cluster_without_accounting(pytestconfig):
+def cluster_without_accounting():
     """A running cluster whose sacct says that accounting storage is disabled."""
-    yield from started(pytestconfig, accounting=False)
+    yield from started(accounting=False)
 
 
 @pytest.fixture
@@ -65,7 +64,10 @@ def slurm_without_accounting(cluster_without_accounting, tmp_path, monkeypatch):
 
 
 def ready(cluster, tmp_path, monkeypatch):
-    for name, value in cluster.environment().items():
+    environment = cluster.environment()
+    for name in os.environ.keys() - environment.keys():  # of another cluster, or of a job that we run in
+        monkeypatch.delenv(name)
+    for name, value in environment.items():
         monkeypatch.setenv(name, value)
     yield Jobs(cluster, tmp_path)
     cluster.clear()

@@ -1,10 +1,14 @@
-"""Which programs a cluster on one machine needs, and which Debian package brings each."""
+"""Which programs a cluster on one machine needs, and which Debian package brings each.
+
+As a command it ends with 1, and names the packages, where any is missing.
+"""
 
 from __future__ import annotations
 
 import os
 import shutil
-from typing import Mapping
+import sys
+from collections.abc import Mapping
 
 PACKAGES: Mapping[str, str] = {
     "munged": "munge",
@@ -48,3 +52,10 @@ def sentence(packages: list[str]) -> str:
         f"a Slurm for tests needs the packages {', '.join(packages)}. "
         f"Install them: apt-get install --no-install-recommends {' '.join(packages)}"
     )
+
+
+if __name__ == "__main__":
+    lacking = missing()
+    if lacking:
+        print(sentence(lacking), file=sys.stderr)
+    sys.exit(1 if lacking else 0)

@@ -54,9 +54,19 @@ def start(name: str, command: Sequence[str], folder: Path, environment: Mapping[
         ],
         setsid=True,
     )
-    running = Running(name, pid, psutil.Process(pid).create_time())
-    (folder / "pids" / f"{name}.json").write_text(json.dumps(asdict(running)), encoding="utf-8")
+    running = identify(name, pid)
+    note(running, folder)
     return running
+
+
+def identify(name: str, pid: int) -> Running:
+    """Return what tells a running process from every other one."""
+    return Running(name, pid, psutil.Process(pid).create_time())
+
+
+def note(running: Running, folder: Path) -> None:
+    """Write a process down below `folder`."""
+    (folder / "pids" / f"{running.name}.json").write_text(json.dumps(asdict(running)), encoding="utf-8")
 
 
 def known(folder: Path) -> dict[str, Running]:

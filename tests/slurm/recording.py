@@ -44,6 +44,29 @@ def text_of(title: str, version: str, answers: Iterable[Answer], replace: dict[s
     return text
 
 
+def read(text: str) -> list[Answer]:
+    """Return what a recorded file holds: each command with its exit status, standard output and error."""
+    answers: list[Answer] = []
+    stream = None
+    for line in text.splitlines():
+        if line.startswith("$ "):
+            answers.append((shlex.split(line[2:]), subprocess.CompletedProcess([], 0, "", "")))
+            stream = None
+        elif line.startswith("[exit ") and answers and stream is None:
+            answers[-1][1].returncode = int(line[len("[exit ") : -1])
+        elif line in {"[stdout]", "[stderr]"} and answers:
+            stream = line[1:-1]
+        elif stream is not None:
+            setattr(answers[-1][1], stream, getattr(answers[-1][1], stream) + line + "\n")
+    for index, (command, done) in enumerate(answers):
+        done.args = command
+        # The empty line before the next command belongs to neither of them.
+        last = "stderr" if done.stderr else "stdout"
+        if index + 1 < len(answers):
+            setattr(done, last, getattr(done, last).removesuffix("\n"))
+    return answers
+
+
 def file_for(name: str, version: str) -> Path:
     """Return where a recording lies: recorded/slurm-22.05.8/timeout.txt."""
     return RECORDED / version.replace("slurm-wlm", "slurm").replace(" ", "-") / f"{name}.txt"

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
 
 from tests.slurm.jobs import SACCT, SQUEUE
 
 
 def asked(jobs, *commands):
-    return [(command, jobs.cluster.run(*command, check=False)) for command in commands]
+    """Run the commands, all at once, since each takes 10 s to give a controller up that is away."""
+    with ThreadPoolExecutor() as pool:
+        return list(
+            zip(
+                commands, pool.map(lambda words: jobs.cluster.run(*words, check=False), commands), strict=True
+            )
+        )
 
 
 def questions(job):
@@ -46,11 +54,7 @@ def test_many_jobs_in_one_query(slurm, record):
     ("name", "options"),
     [
         ("partition", ["--partition=nowhere"]),
-        ("time", ["--time=3-00:00:00"]),
-        ("nodes", ["--nodes=5"]),
-        ("cores", ["--ntasks=1", "--cpus-per-task=64"]),
         ("gpus", ["--gpus-per-node=8"]),
-        ("dependency", ["--dependency=afterok:999999"]),
         ("option", ["--no-such-option"]),
     ],
 )
@@ -61,6 +65,27 @@ def test_refused_submission(slurm, record, name, options):
     assert 0 != done.returncode
     assert not done.stdout
     record(f"refused-{name}", f"A submission that is refused: {options[-1]}.", slurm, answers=answers)
+
+
+@pytest.mark.parametrize(
+    ("reason", "option"),
+    [
+        ("PartitionTimeLimit", "--time=3-00:00:00"),
+        ("PartitionNodeLimit", "--nodes=5"),
+        ("PartitionConfig", "--cpus-per-task=64"),
+    ],
+)
+def test_hopeless_submission_is_accepted(slurm, record, reason, option):
+    """Slurm's default is to take a job that no node can ever run, and to let it wait with a reason."""
+    job = slurm.submit("true", option, name="hopeless")
+    slurm.until("hopeless", lambda: slurm.reason(job) == reason)
+    record(f"pending-{reason}", f"A job that can never run: {option}.", slurm, job)
+
+
+def test_dependency_on_an_unknown_job_is_ignored(slurm):
+    """A job that depends on one that never existed runs at once."""
+    job = slurm.submit("true", "--dependency=afterok:999999", name="unknown-dependency")
+    assert "COMPLETED" == slurm.wait(job)
 
 
 def test_parsable_submission(slurm, record):
@@ -76,7 +101,6 @@ def test_controller_is_away(slurm, record):
     slurm.wait(job, "RUNNING")
     slurm.wait_accounted(job, "RUNNING")
     slurm.cluster.stop_controller()
-    # Each of these tries again for a while before it gives up.
     answers = asked(slurm, *questions(job), ["scancel", str(job)], ["sbatch", "--parsable", "--wrap=true"])
     slurm.cluster.start_controller()
     assert [1, 1, 0] == [done.returncode for _, done in answers[:3]]

@@ -149,14 +149,19 @@ def test_job_runs_out_of_time(slurm, record):
 
 
 def test_requeued_job_runs_again(slurm, record):
-    """A job that is requeued waits, keeps its number, and both its runs are in the database."""
-    job = slurm.submit("echo run $SLURM_RESTART_COUNT\nsleep 60", "--requeue", name="requeued")
+    """A job that is requeued waits, keeps its number, runs again, and both its runs are in the database."""
+    job = slurm.submit('[ "$SLURM_RESTART_COUNT" ] && exit 0\nsleep 60', "--requeue", name="requeued")
     slurm.wait(job, "RUNNING")
     slurm.cluster.run("scontrol", "requeue", str(job))
     slurm.wait(job, "PENDING")
     slurm.wait_accounted(job, "REQUEUED")
     assert "1" == slurm.fields(job)["Restarts"]
     record("requeued-pending", "A job that was requeued and waits.", slurm, job)
+    # Slurm lets a requeued job wait for two minutes.
+    slurm.cluster.run("scontrol", "update", f"JobId={job}", "StartTime=now")
+    assert "COMPLETED" == slurm.wait(job)
+    slurm.wait_accounted(job, "COMPLETED")
+    record("requeued-completed", "A job that was requeued, ran again and completed.", slurm, job)
 
 
 def test_preempted_job(slurm, record):

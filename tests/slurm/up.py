@@ -9,7 +9,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # run as a script, from wherever
 
-from tests.slurm.cluster import Cluster  # noqa: E402 - the line above makes it importable
+from tests.slurm.cluster import Cluster
 
 
 def main(words: list[str] | None = None) -> int:
