@@ -88,7 +88,7 @@ def smoke(session: nox.Session) -> None:
 
 @nox.session(default=False, venv_backend="none", requires=["driver"])
 def gpu_perf(session: nox.Session) -> None:
-    """Run the suite on GPUs: here, or as jobs with `-- --site=FILE`. `--stack=PYTHON` (with --site: a name) is tested."""
+    """Run the suite on GPUs: here, or as jobs with `-- --site=FILE`. `--stack=PYTHON` says what is under test."""
     # -E -s: a module's PYTHONPATH, or packages in the user's home, can't replace the driver's own.
     isolated = [python_of(session, "driver"), "-E", "-s"]
     if any(word == "--site" or word.startswith("--site=") for word in session.posargs):
@@ -97,8 +97,8 @@ def gpu_perf(session: nox.Session) -> None:
     else:
         suite = ["-m", "pytest", *targets("perf", session.posargs), "--profile", "quick", "--device", "cuda"]
     nothing = (
-        "nothing was judged. Where there is no GPU, `nox -s smoke` runs the suite on the CPU; where there is a scheduler, "
-        "`nox -s gpu_perf -- --site=FILE` submits it (docs/sites.md)"
+        "nothing was judged. Where there is no GPU, `nox -s smoke` runs the suite on the CPU; where there is a "
+        "scheduler, `nox -s gpu_perf -- --site=FILE` submits it (docs/sites.md)"
     )
     finish(session, *isolated, *suite, *session.posargs, hints={12: nothing})
 

@@ -58,7 +58,7 @@ class LaunchSpec:
     `optimizations` are switched on one by one, in the order of `OPTIMIZATIONS`; `optimizer` and `schedule` are names of
     the workload's, "" its own. `persistent`, `prefetch` (batches a worker keeps ready; null: torch's default) and
     `pin_memory` (null: on a GPU) belong to loaders with workers. `save_model` writes the trained parameters beside
-    the record, as the tutorials do.
+    the record, as the tutorials do. `numa` binds each rank to the cores beside its GPU, where they suffice.
     """
 
     run: str
@@ -106,6 +106,7 @@ class LaunchSpec:
     prefetch: Optional[int] = None
     pin_memory: Optional[bool] = None
     save_model: bool = False
+    numa: bool = False
     schema: int = SCHEMA
 
     @property

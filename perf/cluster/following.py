@@ -43,8 +43,8 @@ CANCEL_TRIES = 3
 CANCEL_WAIT_SECONDS = 3.0
 
 MARKER_SECONDS = 10.0
-"""After a cancellation, for the jobs' own last words: their pytest ends its launch and writes its files. What comes later
-than that is on disk too, and `attach` merges it."""
+"""After a cancellation, for the jobs' own last words: their pytest ends its launch and writes its files. What comes
+later than that is on disk too, and `attach` merges it."""
 
 ACCOUNTING = "accounting.json"
 
@@ -193,7 +193,9 @@ def rows_of(jobs: Sequence[Followed]) -> list[Row]:
     """Return the accounting of jobs."""
     rows = []
     for followed in jobs:
-        usage = completed(followed.usage, own_usage(followed.job, followed.folder))
+        usage = completed(
+            followed.usage, own_usage(followed.job, followed.folder, launches=followed.usage is None)
+        )
         end = str(followed.ending.end) if followed.ending else "unknown"
         rows.append(Row(followed.job.name, followed.id, end, usage, remarks(usage)))
     return rows

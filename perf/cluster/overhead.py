@@ -1,13 +1,14 @@
 """``python -m perf.cluster.overhead``: what it costs the submitter to submit, follow and merge many jobs.
 
-The scheduler is a set of shell scripts that answer in the form of a Slurm 22.05 and count how often they are asked; each
-job leaves the records of a real run. All of the rest is what runs at a site: the same commands started, the same files
-read and written. Prints one line of JSON. CPU seconds are those of this process and of the commands that it starts.
+The scheduler is a set of shell scripts that answer in the form of a Slurm 22.05 and count how often they are asked;
+each job leaves the records of a real run. All of the rest is what runs at a site: the same commands started, the same
+files read and written. Prints one line of JSON. CPU seconds are those of this process and of the commands it starts.
 """
 
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import os
 import resource
@@ -140,7 +141,7 @@ def measure(
     own, commands = (after - first for after, first in zip(_cpu_seconds(), before, strict=True))
     asked = [line.split() for line in (fake / "asked").read_text(encoding="utf-8").splitlines()]
     queries = [float(moment) for name, moment in asked if name != "sbatch"]
-    gaps = [later - earlier for earlier, later in zip(queries, queries[1:], strict=False)]
+    gaps = [later - earlier for earlier, later in itertools.pairwise(queries)]
     facts: dict[str, float | int] = {
         "jobs": jobs,
         "records": len((run.path / "records.jsonl").read_bytes().splitlines()),

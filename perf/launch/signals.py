@@ -24,7 +24,7 @@ def end_in_order_on_sigterm() -> None:
     For a driver that a scheduler ends; a launch notes the signal itself (`Interruption`).
     """
 
-    def end(signum: int, frame: FrameType | None) -> None:
+    def end(signum: int, _frame: FrameType | None) -> None:
         # Once: a second one must not interrupt the tidying up.
         signal.signal(signum, signal.SIG_IGN)
         raise Terminated(f"ended by {signal.Signals(signum).name}")

@@ -33,6 +33,7 @@ class Context:
     data_root: str | None
     time_limit_seconds: float | None = None
     save_model: bool = False
+    numa: bool = False
 
 
 def order_of_round(members: Sequence[T], round_number: int) -> list[T]:
@@ -128,6 +129,7 @@ def build_spec(
         pin_memory=variant.pin_memory,
         # An audit trains nothing.
         save_model=context.save_model and member.plan != "audit",
+        numa=context.numa,
     )
 
 

@@ -53,12 +53,14 @@ class Session:
         workload: Workload,
         state: State,
         startup: dict[str, float],
+        binding: Optional[dict[str, Any]] = None,
     ) -> None:
         self._spec = spec
         self._identity = identity
         self._workload = workload
         self._state = state
         self._startup = startup
+        self._binding = binding
         self._started_at = time.time()
         self._retries_at_opening: dict[str, int] = {}
         self._retries: dict[str, int] = {}
@@ -138,6 +140,7 @@ class Session:
                 "interop": torch.get_num_interop_threads(),
                 "cores_allowed": len(os.sched_getaffinity(0)),
                 "omp_num_threads": os.environ.get("OMP_NUM_THREADS"),
+                **(self._binding or {}),
             },
             startup_seconds=self._startup,
             telemetry=_usage(),

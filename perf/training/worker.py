@@ -24,6 +24,7 @@ import torchvision  # noqa: E402, F401 - part of the stack's start-up, whichever
 
 from models.interface import Workload, load_workload  # noqa: E402
 from perf import contract  # noqa: E402
+from perf.training.binding import bind  # noqa: E402
 from perf.training.identity import identify, seconds_since_process_start  # noqa: E402
 from perf.training.session import Session  # noqa: E402
 from perf.training.settings import NotInForce, Unavailable, apply_precision, apply_threads  # noqa: E402
@@ -101,12 +102,13 @@ def run(spec: contract.LaunchSpec, workload: Workload, state: State) -> None:
     identity = identify(spec.device, spec.devices_per_rank, os.environ)
     if identity.world_size != spec.world_size:
         raise NotInForce(f"the spec asks for {spec.world_size} ranks, torchrun started {identity.world_size}")
+    binding = bind(spec, identity) if spec.numa else None
     torch.manual_seed(spec.seed)
     before = time.perf_counter()
     if spec.strategy == "ddp":
         join(spec.backend, identity, spec.time_limit_seconds)
     startup["process_group"] = time.perf_counter() - before
-    session = Session(spec, identity, workload, state, startup)
+    session = Session(spec, identity, workload, state, startup, binding)
     record = session.run()
     state.enter("record")
     path = os.path.join(spec.out_dir, contract.RANK_FILE.format(rank=identity.rank))

@@ -171,7 +171,7 @@ def test_a_followed_run_can_be_cancelled_from_another_shell(cluster):
 def test_an_attached_run_is_followed_to_its_end(cluster):
     """The jobs of a killed submitter go on; whoever attaches merges them and gets the run's status."""
     process = cluster(*FAKE, "-k", "mnist_cnn and world_size_1", start=True)
-    wait_for(lambda: (cluster.latest / "jobs/1node-0gpu/id").exists(), process)
+    wait_for((cluster.latest / "jobs/1node-0gpu/id").exists, process)
     process.kill()
     process.communicate()
 

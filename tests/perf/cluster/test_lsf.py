@@ -61,24 +61,24 @@ def test_a_percent_sign_in_the_output_is_refused(site, make_request):
 @pytest.mark.parametrize(
     ("values", "phase", "status", "signal"),
     [
-        ({"stat": "PEND", "pend_reason": "Not enough GPUs; Job slot limit reached, 3 hosts"}, Phase.PENDING, None, None),
+        ({"stat": "PEND", "pend_reason": "No GPUs; Job slot limit, 3 hosts"}, Phase.PENDING, None, None),
         ({"stat": "PSUSP"}, Phase.PENDING, None, None),
         ({"stat": "RUN", "exec_host": "16*n1:16*n2"}, Phase.RUNNING, None, None),
         ({"stat": "SSUSP"}, Phase.RUNNING, None, None),
         ({"stat": "DONE"}, Phase.COMPLETED, 0, None),
         ({"stat": "EXIT", "exit_code": 3}, Phase.FAILED, 3, None),
         (
-            {"stat": "EXIT", "exit_code": 140, "exit_reason": "TERM_RUNLIMIT: job killed after reaching LSF run time limit"},
+            {"stat": "EXIT", "exit_code": 140, "exit_reason": "TERM_RUNLIMIT: after the run time limit"},
             Phase.TIMED_OUT, 140, 12,
         ),
         (
-            {"stat": "EXIT", "exit_code": 137, "exit_reason": "TERM_MEMLIMIT: job killed after reaching LSF memory usage limit"},
+            {"stat": "EXIT", "exit_code": 137, "exit_reason": "TERM_MEMLIMIT: after the memory limit"},
             Phase.OUT_OF_MEMORY, 137, 9,
         ),
         ({"stat": "EXIT", "exit_code": 130, "exit_reason": "TERM_OWNER: job killed by owner"}, Phase.CANCELLED, 130, 2),
         ({"stat": "EXIT", "exit_reason": "TERM_PREEMPT: job killed after preemption"}, Phase.PREEMPTED, None, None),
         ({"stat": "EXIT", "exit_reason": "TERM_REQUEUE_ADMIN: killed and requeued"}, Phase.REQUEUED, None, None),
-        ({"stat": "EXIT", "exit_reason": "TERM_ZOMBIE: job exited while LSF is not available"}, Phase.NODE_FAILED, None, None),
+        ({"stat": "EXIT", "exit_reason": "TERM_ZOMBIE: while LSF is away"}, Phase.NODE_FAILED, None, None),
         ({"stat": "EXIT", "exit_reason": "something new"}, Phase.FAILED, None, None),
         ({"stat": "UNKWN"}, Phase.UNKNOWN, None, None),
         ({"stat": "ZOMBI"}, Phase.UNKNOWN, None, None),

@@ -18,8 +18,8 @@ RECORDED = Path(__file__).parent / "recorded" / "slurm-22.05.8"
 def request(tmp_path, **changes) -> Request:
     """Return a request."""
     facts = {
-        "name": "run.job", "script": tmp_path / "job.sh", "output": tmp_path / "std%out", "folder": tmp_path, "nodes": 2,
-        "gpus": 4, "cores": 8, "seconds": 61, "exclusive": True,
+        "name": "run.job", "script": tmp_path / "job.sh", "output": tmp_path / "std%out", "folder": tmp_path,
+        "nodes": 2, "gpus": 4, "cores": 8, "seconds": 61, "exclusive": True,
     }  # fmt: skip
     return Request(**(facts | changes))
 

@@ -22,7 +22,8 @@ def answering(tmp_path):
     script = tmp_path / "a python"
     script.write_text(
         f"#!{sys.executable}\nimport json, os, sys\n"
-        f"print(json.dumps({FACTS!r} | {{'words': sys.argv[1:], 'x': os.environ.get('X'), 'y': os.environ.get('Y')}}))\n"
+        f"told = {{'words': sys.argv[1:], 'x': os.environ.get('X'), 'y': os.environ.get('Y')}}\n"
+        f"print(json.dumps({FACTS!r} | told))\n"
     )
     script.chmod(0o755)
     return script
