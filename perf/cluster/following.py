@@ -84,24 +84,24 @@ def follow(run: RunFolder, submission: Submission, site: Site, scheduler: Schedu
 
     Ctrl-C, SIGTERM and a closed terminal cancel what was submitted, and what the jobs have left is merged all the same.
     """
-    with Interruption() as interruption:
-        watcher: Watcher | None = None
-        with Drawing(console, lambda: watcher.jobs if watcher else []) as drawing:
-            watcher = Watcher(run, submission, site, scheduler, drawing.say)
-            try:
-                while not watcher.over and not interruption.happened:
-                    watcher.step()
-                    _wait(site.scheduler.poll_seconds, watcher, interruption, drawing)
-            except Unanswered as error:
-                drawing.say(str(error))
-                return collect(run, submission, watcher.jobs, console, status=INFRASTRUCTURE)
-            if interruption.happened and not watcher.over:
-                name = signal.Signals(interruption.signum or signal.SIGINT).name
-                cancelled = cancel(watcher, f"the submitter was told to end by {name}", drawing)
-                _await_markers(watcher.jobs, interruption)
-                status = INTERRUPTED if cancelled else INFRASTRUCTURE
-                return collect(run, submission, watcher.jobs, console, status=status)
-        return collect(run, submission, watcher.jobs, console)
+    status: int | None = None
+    watcher: Watcher | None = None
+    with Interruption() as interruption, Drawing(console, lambda: watcher.jobs if watcher else []) as drawing:
+        watcher = Watcher(run, submission, site, scheduler, drawing.say)
+        try:
+            while not watcher.over and not interruption.happened:
+                watcher.step()
+                _wait(site.scheduler.poll_seconds, watcher, interruption, drawing)
+        except Unanswered as error:
+            drawing.say(str(error))
+            status = INFRASTRUCTURE
+        if interruption.happened and not watcher.over and status is None:
+            name = signal.Signals(interruption.signum or signal.SIGINT).name
+            cancelled = cancel(watcher, f"the submitter was told to end by {name}", drawing)
+            _await_markers(watcher.jobs, interruption)
+            status = INTERRUPTED if cancelled else INFRASTRUCTURE
+    # Outside: nothing is left to be cancelled, so whoever presses Ctrl-C now ends the report.
+    return collect(run, submission, watcher.jobs, console, status=status)
 
 
 def cancel(watcher: Watcher, why: str, drawing: Drawing) -> bool:

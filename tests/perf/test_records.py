@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from perf import records
+from perf import contract, records
 from perf.contract import ContractError, encode
 from perf.records import LATEST, Event, Run, append_line, new_run_name, read_lines
 
