@@ -196,7 +196,7 @@ def decode_line(kind: type[T], line: bytes, where: str) -> T:
     try:
         raw = msgspec.json.decode(line)
         if isinstance(raw, dict) and raw.get("schema") == contract.SCHEMA and _knows_all_keys(kind, raw):
-            return msgspec.json.decode(line, type=kind)
+            return msgspec.convert(raw, type=kind)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         # Whatever is wrong, the other reader says it with its place.
         pass

@@ -39,16 +39,15 @@ def merge_jobs(run: records.Run, folders: Sequence[JobFolder], facts: dict[str, 
         A sentence for each thing that could not be read.
     """
     notes: list[str] = []
-    launches: list[dict[str, Any]] = []
-    verdicts: list[dict[str, Any]] = []
+    launches: list[tuple[float, bytes]] = []
+    verdicts: list[bytes] = []
     for folder in folders:
-        found = read_objects(folder.path / records.RECORDS, notes)
-        launches += [_adopted(run, folder.path, record) for record in found]
-        verdicts += [
-            {**verdict, "run": run.name} for verdict in read_objects(folder.path / records.VERDICTS, notes)
-        ]
-    launches.sort(key=_started_at)
-    _write_lines(run.folder / records.RECORDS, launches)
+        for line, head in read_heads(folder.path / records.RECORDS, notes):
+            launches.append((head.started_at, _adopted(run, folder.path, line, head)))
+        for line, head in read_heads(folder.path / records.VERDICTS, notes):
+            verdicts.append(line if head.run == run.name else _changed(line, run=run.name))
+    launches.sort(key=lambda launch: launch[0])
+    _write_lines(run.folder / records.RECORDS, [line for _, line in launches])
     _write_lines(run.folder / records.VERDICTS, verdicts)
     environments = (environment_of(folder) for folder in folders)
     run.write_environment({**next((e for e in environments if e), {}), "run": run.name, **facts})
@@ -56,12 +55,20 @@ def merge_jobs(run: records.Run, folders: Sequence[JobFolder], facts: dict[str, 
     return notes
 
 
-def read_objects(path: Path, notes: list[str]) -> list[dict[str, Any]]:
-    """Return the JSON objects of a file of lines; a line that is none is named in `notes` and left out.
+class Head(msgspec.Struct, frozen=True):
+    """What merging has to know of a line. The rest of it is checked by whoever judges or reports, as ever.
 
-    Only that much is checked here: whoever judges or reports reads each record by the contract, as ever. A hundred jobs
-    leave thousands of records, and checking each twice would take minutes.
+    A hundred jobs leave thousands of records; building all of each only to write it again would take minutes.
     """
+
+    run: str = ""
+    launch: str = ""
+    started_at: float = 0.0
+    line_profiles: list[str] = []
+
+
+def read_heads(path: Path, notes: list[str]) -> list[tuple[bytes, Head]]:
+    """Return the lines of a file with what merging has to know of them; a broken line is named in `notes`."""
     try:
         lines = path.read_bytes().split(b"\n")
     except OSError:
@@ -71,35 +78,36 @@ def read_objects(path: Path, notes: list[str]) -> list[dict[str, Any]]:
         if not line.strip():
             continue
         try:
-            found.append(msgspec.json.decode(line, type=dict[str, Any]))
+            # What is skipped is not looked at, and a line that is no text can't be written.
+            line.decode()
+            found.append((line, msgspec.json.decode(line, type=Head)))
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
             place = f"{path.parent.name}/{path.name}:{number}"
             notes.append(f"{place}: left out, the line was cut short or overwritten: {clean(str(error))}")
     return found
 
 
-def _adopted(run: records.Run, job: Path, record: dict[str, Any]) -> dict[str, Any]:
-    """Return a launch as the run's own, its line profiles copied; names of launches begin with their job's."""
+def _adopted(run: records.Run, job: Path, line: bytes, head: Head) -> bytes:
+    """Return a launch's line as the run's own, its line profiles copied; names of launches begin with their job's."""
+    if head.run == run.name and not head.line_profiles:
+        return line
     kept = []
-    names = record.get("line_profiles")
-    for name in names if isinstance(names, list) else []:
-        source = profile_place(str(name), str(record.get("launch")), job)
+    for name in head.line_profiles:
+        source = profile_place(name, head.launch, job)
         target = run.profile_folder() / source.name
         if source.is_file():
             shutil.copyfile(source, target)
             name = str(target.relative_to(run.folder))  # noqa: PLW2901
         kept.append(name)
-    return {**record, "run": run.name, "line_profiles": kept}
+    return _changed(line, run=run.name, line_profiles=kept)
 
 
-def _started_at(record: dict[str, Any]) -> float:
-    value = record.get("started_at")
-    return float(value) if isinstance(value, (int, float)) else 0.0
+def _changed(line: bytes, **values: object) -> bytes:
+    return msgspec.json.encode({**msgspec.json.decode(line, type=dict[str, Any]), **values})
 
 
-def _write_lines(path: Path, messages: Iterable[dict[str, Any]]) -> None:
-    encoder = msgspec.json.Encoder()
-    contract.write_whole(str(path), "".join(encoder.encode(message).decode() + "\n" for message in messages))
+def _write_lines(path: Path, lines: Iterable[bytes]) -> None:
+    contract.write_whole(str(path), "".join(f"{line.decode()}\n" for line in lines))
 
 
 def environment_of(folder: JobFolder) -> dict[str, Any]:

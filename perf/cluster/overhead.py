@@ -110,8 +110,10 @@ def measure(
     for name, text in (("sbatch", SBATCH), ("squeue", SQUEUE), ("sacct", SACCT)):
         (fake / name).write_text(text, encoding="utf-8")
         (fake / name).chmod(0o755)
-    lines = RECORDED.read_text(encoding="utf-8").splitlines()[:launches]
-    (fake / "records").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    name = new_run_name()
+    with (fake / "records").open("w", encoding="utf-8") as records:
+        for line in RECORDED.read_text(encoding="utf-8").splitlines()[:launches]:
+            records.write(json.dumps({**json.loads(line), "run": name}) + "\n")
     (fake / "outcomes").write_text(json.dumps({"node_id": "t", "outcome": "passed"}) + "\n", encoding="utf-8")
     os.environ |= {"PATH": f"{fake}:{os.environ['PATH']}", "FAKE": str(fake), "SECONDS_EACH": str(seconds)}
     site_file = root / "site.toml"
@@ -134,7 +136,7 @@ def measure(
     )
     before, started = _cpu_seconds(), time.monotonic()
     scheduler = Slurm(site)
-    submission = make_submission(new_run_name(), site, "any", [], plan, 0)
+    submission = make_submission(name, site, "any", [], plan, 0)
     run = prepare_run(root / "results", submission, site, scheduler)
     with open(root / "output", "w", encoding="utf-8") as output:
         status = follow(run, submission, site, scheduler, Console(file=output, highlight=False))

@@ -56,7 +56,9 @@ def test_partial_records_of_a_job_that_was_killed_are_kept(tmp_path):
     run = records.Run.create(tmp_path, "R")
     job = a_job(run, "a", 3.0)
     with (job.path / "records.jsonl").open("a") as file:
-        file.write('{"run": "R", "laun')
+        file.write('{"run": "R", "laun\n')
+    with (job.path / "records.jsonl").open("ab") as file:
+        file.write(b'{"run": "R", "workload": "\xff"}\n')
     empty = JobFolder(run.folder / "jobs" / "none")
     empty.path.mkdir()
     (job.path / "junit.xml").write_text("<testsuites><testsu")
@@ -64,7 +66,7 @@ def test_partial_records_of_a_job_that_was_killed_are_kept(tmp_path):
     notes = merge_jobs(run, [job, empty], {})
 
     assert 1 == len(run.records())
-    assert 2 == len(notes)
+    assert 3 == len(notes)
     assert any("records.jsonl:2" in note for note in notes)
     assert any("junit.xml can't be read" in note for note in notes)
 
