@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import sys
 from collections.abc import Callable, Sequence
 
@@ -58,13 +57,9 @@ def _status(words: list[str]) -> int:
 
 
 def _lint(words: list[str]) -> int:
-    from perf.cluster.lint import command
+    from perf.cluster.lint.command import main as command
 
-    parser = argparse.ArgumentParser(prog="python -m perf.cluster")
-    command.add_to(parser.add_subparsers(required=True, metavar="COMMAND"))
-    options = parser.parse_args(["lint", *words])
-    status: int = options.run(options)
-    return status
+    return command(words)
 
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from perf.cluster.slurm_text import SACCT_FIELDS, SQUEUE_FORMAT
 from tests.slurm.cluster import Cluster
 
 SACCT = (
@@ -19,6 +20,16 @@ SACCT = (
 
 SQUEUE = "%i|%T|%r|%N|%D|%S|%e|%l|%M|%V|%u|%j"
 """Job, state, reason, nodes, their count, start, end, limit, time used, submission, user, name."""
+
+
+def own_queries(job: int | str) -> list[list[str]]:
+    """Return what perf.cluster itself asks about a job, or about several with commas between them."""
+    return [
+        ["squeue", "--noheader", "--states=all", f"--jobs={job}", f"--format={SQUEUE_FORMAT}"],
+        ["sacct", "--noheader", "--parsable2", f"--jobs={job}", f"--format={','.join(SACCT_FIELDS)}"],
+        ["scontrol", "--oneliner", "show", "job", *([] if "," in str(job) else [str(job)])],
+    ]
+
 
 FINAL = {
     "BOOT_FAIL",
@@ -102,12 +113,17 @@ class Jobs:
         return done.stdout.splitlines()
 
     def wait_accounted(self, job: int, state: str, seconds: float = 60.0) -> None:
-        """Wait until the database, which hears of a change later than everybody else, has a state for the job."""
-        self.until(
-            f"accounted as {state}",
-            lambda: any(line.split()[0] == state for line in self.accounted(job) if line),
-            seconds,
-        )
+        """Wait until the database, which hears of a change later than everybody else, has a state for the job.
+
+        Of a short job it hears of the steps first, and makes up a job named "allocation" for some seconds.
+        """
+
+        def told() -> bool:
+            rows = [line.split("|") for line in self.accounted(job, "State,JobName")]
+            words = {row[0].split()[0] for row in rows if row[0]}
+            return state in words and all(row[1] != "allocation" for row in rows)
+
+        self.until(f"accounted as {state}", told, seconds)
 
     def answers(self, job: int) -> list[tuple[list[str], subprocess.CompletedProcess[str]]]:
         """Ask every command about a job: its submission first, if there was one."""
@@ -118,5 +134,6 @@ class Jobs:
             ["sacct", "--duplicates", f"--jobs={job}"],
             ["sacct", "--parsable2", "--duplicates", f"--jobs={job}", f"--format={SACCT}"],
         ]
+        commands += own_queries(job)
         asked = [(command, self.cluster.run(*command, check=False)) for command in commands]
         return [*([self.submissions[job]] if job in self.submissions else []), *asked]

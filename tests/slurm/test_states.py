@@ -75,6 +75,7 @@ def test_pending_job_says_why(slurm, record):
     third = slurm.submit("true", "--nodes=1", name="pending-behind")
     slurm.until("waiting for resources", lambda: slurm.reason(second) == "Resources")
     slurm.until("waiting behind another", lambda: slurm.reason(third) == "Priority")
+    slurm.wait_accounted(first, "RUNNING")
     record("running", "A job that runs on two nodes.", slurm, first)
     record("pending-resources", "A job that waits for nodes.", slurm, second)
     record("pending-priority", "A job that waits behind another one.", slurm, third)

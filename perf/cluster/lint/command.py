@@ -6,15 +6,11 @@ import argparse
 import dataclasses
 import json
 import sys
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from perf.cluster.lint import Finding, lint
 from perf.report.text import fit
-
-if TYPE_CHECKING:
-    # argparse has no public name for what add_subparsers returns.
-    from argparse import _SubParsersAction
 
 JSON_SCHEMA = 1
 """Raised when a key of ``--json`` changes its meaning or goes away."""
@@ -25,11 +21,10 @@ LARGEST = 1_000_000
 FOUND, USAGE = 1, 2
 
 
-def add_to(subcommands: _SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add `lint` to the subcommands of perf.cluster."""
-    parser = subcommands.add_parser(
-        "lint",
-        help="say which known traps a batch script has",
+def main(words: Sequence[str]) -> int:
+    """Check the scripts that the words name, print what was found, and return the exit status."""
+    parser = argparse.ArgumentParser(
+        prog="python -m perf.cluster lint",
         description="Reads batch scripts for Slurm or LSF, runs nothing, and says which known traps they have. "
         "What each finding means: docs/job-scripts.md. Ends with 0 without findings, 1 with, 2 where a script "
         "can't be read.",
@@ -38,11 +33,7 @@ def add_to(subcommands: _SubParsersAction[argparse.ArgumentParser]) -> None:
         "scripts", nargs="+", metavar="SCRIPT", help="a batch script, or - for standard input"
     )
     parser.add_argument("--json", action="store_true", help="print findings as JSON")
-    parser.set_defaults(run=run)
-
-
-def run(options: argparse.Namespace) -> int:
-    """Check the scripts and print what was found."""
+    options = parser.parse_args(words)
     findings: list[tuple[str, Finding]] = []
     for name in options.scripts:
         try:
