@@ -88,11 +88,18 @@ def smoke(session: nox.Session) -> None:
 
 @nox.session(default=False, venv_backend="none", requires=["driver"])
 def gpu_perf(session: nox.Session) -> None:
-    """Run the suite on GPUs. `-- --stack=PYTHON` names what is under test (default: first python3 with torch)."""
+    """Run the suite on GPUs: here, or as jobs with `-- --site=FILE`. `--stack=PYTHON` says what is under test."""
     # -E -s: a module's PYTHONPATH, or packages in the user's home, can't replace the driver's own.
     isolated = [python_of(session, "driver"), "-E", "-s"]
-    suite = ["-m", "pytest", *targets("perf", session.posargs), "--profile", "quick", "--device", "cuda"]
-    nothing = "nothing was judged. Where there is no GPU, `nox -s smoke` runs the suite on the CPU"
+    if any(word == "--site" or word.startswith("--site=") for word in session.posargs):
+        # With --here it runs in the allocation that one holds.
+        suite = ["-m", "perf.cluster", "run"]
+    else:
+        suite = ["-m", "pytest", *targets("perf", session.posargs), "--profile", "quick", "--device", "cuda"]
+    nothing = (
+        "nothing was judged. Where there is no GPU, `nox -s smoke` runs the suite on the CPU; where there is a "
+        "scheduler, `nox -s gpu_perf -- --site=FILE` submits it (docs/sites.md)"
+    )
     finish(session, *isolated, *suite, *session.posargs, hints={12: nothing})
 
 

@@ -67,7 +67,8 @@ class LaunchSpec:
     the workload's, "" its own. `persistent`, `prefetch` (batches a worker keeps ready; null: torch's default) and
     `pin_memory` (null: on a GPU) belong to loaders with workers. `save_model` writes the trained parameters beside
     the record, as the tutorials do. `side` is ``old`` or ``new`` where two stacks are compared, `launcher` is
-    ``fresh`` or, where the process was forked from one that had imported torch, ``fork``.
+    ``fresh`` or, where the process was forked from one that had imported torch, ``fork``. `numa` binds each rank to
+    the cores beside its GPU, where they suffice.
     """
 
     run: str
@@ -117,6 +118,7 @@ class LaunchSpec:
     save_model: bool = False
     side: str = ""
     launcher: str = "fresh"
+    numa: bool = False
     schema: int = SCHEMA
 
     @property

@@ -171,6 +171,17 @@ def test_smoke_runs_its_profile_with_its_own_python_as_the_stack(project):
     assert (2 if several else None, several) == (told["at_a_time"], told["share_node"])
 
 
+def test_gpu_perf_with_a_site_file_goes_to_the_scheduler(project):
+    """--site, in either form, hands everything to perf.cluster, isolated as ever; its exit status is kept."""
+    told = "import json, sys; print(json.dumps([sys.flags.ignore_environment, sys.argv[1:]])); sys.exit(11)\n"
+    (project / "perf" / "cluster.py").write_text(told)
+    for site in (["--site=a b.toml"], ["--site", "a b.toml"]):
+        done = press(project, "--no-venv", "-s", "gpu_perf", "--", *site, "-k", "x y")
+
+        assert 11 == done.returncode, done.stdout
+        assert json.dumps([1, ["run", *site, "-k", "x y"]]) in done.stdout
+
+
 def test_gpu_perf_is_isolated_and_sees_the_callers_path(project):
     """gpu_perf ignores PYTHONPATH and the user's site, searches the caller's PATH, and keeps the suite's 12."""
     path = os.pathsep.join([str(project / "module" / "bin"), os.environ["PATH"]])

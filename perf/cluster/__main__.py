@@ -63,4 +63,9 @@ def _lint(words: list[str]) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    try:
+        sys.exit(main())
+    except KeyboardInterrupt:
+        # Jobs are cancelled where they are followed; here nothing is left but a report, or a question.
+        print("stackproof: interrupted", file=sys.stderr)
+        sys.exit(2)

@@ -33,21 +33,21 @@ class Row:
     remarks: tuple[str, ...] = ()
 
 
-def own_usage(job: Job, folder: JobFolder) -> Usage:
-    """Return what can be said of a job without its scheduler: its script's times and its ranks' own readings."""
+def own_usage(job: Job, folder: JobFolder, *, launches: bool = True) -> Usage:
+    """Return what can be said of a job without its scheduler: its script's times, and what its ranks say if asked."""
     started, marker, submitted = folder.started(), folder.marker(), folder.submitted()
     try:
-        launches = load(folder.path).records
+        records = load(folder.path).records if launches else []
     except (NoRun, OSError):
-        launches = []
+        records = []
     return Usage(
         source="own",
         wall_seconds=marker.at - started if started is not None and marker is not None else None,
-        cpu_seconds=_cpu_seconds(launches),
+        cpu_seconds=_cpu_seconds(records),
         cores=job.cores * job.nodes,
-        peak_memory_bytes=max((peak for r in launches if (peak := _peak(r)) is not None), default=None),
+        peak_memory_bytes=max((peak for r in records if (peak := _peak(r)) is not None), default=None),
         gpus=job.gpus * job.nodes,
-        nodes=",".join(dict.fromkeys(host for record in launches for host in record.host)),
+        nodes=",".join(dict.fromkeys(host for record in records for host in record.host)),
         queue_seconds=max(0.0, started - submitted[1])
         if started is not None and submitted is not None
         else None,

@@ -42,6 +42,10 @@ CANCEL_TRIES = 3
 
 CANCEL_WAIT_SECONDS = 3.0
 
+MARKER_SECONDS = 10.0
+"""After a cancellation, for the jobs' own last words: their pytest ends its launch and writes its files. What comes
+later than that is on disk too, and `attach` merges it."""
+
 ACCOUNTING = "accounting.json"
 
 
@@ -80,24 +84,24 @@ def follow(run: RunFolder, submission: Submission, site: Site, scheduler: Schedu
 
     Ctrl-C, SIGTERM and a closed terminal cancel what was submitted, and what the jobs have left is merged all the same.
     """
-    with Interruption() as interruption:
-        watcher: Watcher | None = None
-        with Drawing(console, lambda: watcher.jobs if watcher else []) as drawing:
-            watcher = Watcher(run, submission, site, scheduler, drawing.say)
-            try:
-                while not watcher.over and not interruption.happened:
-                    watcher.step()
-                    _wait(site.scheduler.poll_seconds, watcher, interruption, drawing)
-            except Unanswered as error:
-                drawing.say(str(error))
-                collect(run, submission, watcher.jobs, console)
-                return INFRASTRUCTURE
-            if interruption.happened and not watcher.over:
-                name = signal.Signals(interruption.signum or signal.SIGINT).name
-                cancelled = cancel(watcher, f"the submitter was told to end by {name}", drawing)
-                collect(run, submission, watcher.jobs, console)
-                return INTERRUPTED if cancelled else INFRASTRUCTURE
-        return collect(run, submission, watcher.jobs, console)
+    status: int | None = None
+    watcher: Watcher | None = None
+    with Interruption() as interruption, Drawing(console, lambda: watcher.jobs if watcher else []) as drawing:
+        watcher = Watcher(run, submission, site, scheduler, drawing.say)
+        try:
+            while not watcher.over and not interruption.happened:
+                watcher.step()
+                _wait(site.scheduler.poll_seconds, watcher, interruption, drawing)
+        except Unanswered as error:
+            drawing.say(str(error))
+            status = INFRASTRUCTURE
+        if interruption.happened and not watcher.over and status is None:
+            name = signal.Signals(interruption.signum or signal.SIGINT).name
+            cancelled = cancel(watcher, f"the submitter was told to end by {name}", drawing)
+            _await_markers(watcher.jobs, interruption)
+            status = INTERRUPTED if cancelled else INFRASTRUCTURE
+    # Outside: nothing is left to be cancelled, so whoever presses Ctrl-C now ends the report.
+    return collect(run, submission, watcher.jobs, console, status=status)
 
 
 def cancel(watcher: Watcher, why: str, drawing: Drawing) -> bool:
@@ -127,8 +131,26 @@ def _wait(seconds: float, watcher: Watcher, interruption: Interruption, drawing:
         time.sleep(min(LOOK_SECONDS, left))
 
 
-def collect(run: RunFolder, submission: Submission, jobs: Sequence[Followed], console: Console) -> int:
-    """Merge what the jobs have left, print the report and the accounting, and return the run's exit status."""
+def _await_markers(jobs: Sequence[Followed], interruption: Interruption) -> None:
+    """Wait for the end markers of jobs that had started; a second signal ends the wait."""
+    started = [followed.folder for followed in jobs if followed.folder.started() is not None]
+    until = time.monotonic() + MARKER_SECONDS
+    while time.monotonic() < until and not interruption.urgent and any(f.marker() is None for f in started):
+        time.sleep(LOOK_SECONDS)
+
+
+def collect(
+    run: RunFolder,
+    submission: Submission,
+    jobs: Sequence[Followed],
+    console: Console,
+    *,
+    status: int | None = None,
+) -> int:
+    """Merge what the jobs have left, print the report and the accounting, and return the run's exit status.
+
+    `status` replaces the one that follows from the jobs, where the run did not come to its own end.
+    """
     rows = rows_of(jobs)
     facts: dict[str, object] = {
         "jobs": [
@@ -159,7 +181,8 @@ def collect(run: RunFolder, submission: Submission, jobs: Sequence[Followed], co
         for sentence in fleet.sentences(fleet.standings(whole.records())):
             say(sentence)
     endings = [f.ending for f in jobs if f.ending is not None]
-    status = exit_status(endings) if len(endings) == len(jobs) else INFRASTRUCTURE
+    if status is None:
+        status = exit_status(endings) if len(endings) == len(jobs) else INFRASTRUCTURE
     lost = sum(1 for f in jobs if f.ending is None or not f.ending.good)
     lost_words = f"; {lost} of {len(jobs)} jobs gave no whole result" if lost else ""
     say(f"exit status {status}{lost_words}; files: {run.path}")
@@ -170,7 +193,9 @@ def rows_of(jobs: Sequence[Followed]) -> list[Row]:
     """Return the accounting of jobs."""
     rows = []
     for followed in jobs:
-        usage = completed(followed.usage, own_usage(followed.job, followed.folder))
+        usage = completed(
+            followed.usage, own_usage(followed.job, followed.folder, launches=followed.usage is None)
+        )
         end = str(followed.ending.end) if followed.ending else "unknown"
         rows.append(Row(followed.job.name, followed.id, end, usage, remarks(usage)))
     return rows

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import shutil
 import xml.etree.ElementTree as ET
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import Any
+
+import msgspec
 
 from perf import contract, records
 from perf.cluster.folders import JobFolder
 from perf.report.lines import profile_place
-from perf.report.stored import NoRun, StoredRun, load
 from perf.report.text import clean
 
 JUNIT = "junit.xml"
@@ -38,39 +39,84 @@ def merge_jobs(run: records.Run, folders: Sequence[JobFolder], facts: dict[str, 
         A sentence for each thing that could not be read.
     """
     notes: list[str] = []
-    stored: list[StoredRun] = []
+    launches: list[tuple[float, bytes]] = []
+    verdicts: list[bytes] = []
     for folder in folders:
-        try:
-            stored.append(load(folder.path))
-        except (NoRun, OSError):
-            continue
-    launches = [_adopted(run, one, record) for one in stored for record in one.records]
-    launches.sort(key=lambda record: record.started_at)
-    verdicts = [dataclasses.replace(v, run=run.name) for one in stored for v in one.verdicts]
-    _write_lines(run.folder / records.RECORDS, launches)
+        for line, head in read_heads(folder.path / records.RECORDS, notes):
+            launches.append((head.started_at, _adopted(run, folder.path, line, head)))
+        for line, head in read_heads(folder.path / records.VERDICTS, notes):
+            verdicts.append(line if head.run == run.name else _changed(line, run=run.name))
+    launches.sort(key=lambda launch: launch[0])
+    _write_lines(run.folder / records.RECORDS, [line for _, line in launches])
     _write_lines(run.folder / records.VERDICTS, verdicts)
-    notes += [f"{one.folder.name}: {note}" for one in stored for note in one.notes]
-    environment = next((one.environment for one in stored if one.environment), {})
-    run.write_environment({**environment, "run": run.name, **facts})
+    environments = (environment_of(folder) for folder in folders)
+    run.write_environment({**next((e for e in environments if e), {}), "run": run.name, **facts})
     notes += merge_junit([folder.path / JUNIT for folder in folders], run.folder / JUNIT)
     return notes
 
 
-def _adopted(run: records.Run, job: StoredRun, record: contract.LaunchRecord) -> contract.LaunchRecord:
-    """Return a launch as the run's own, its line profiles copied; names of launches begin with their job's."""
+class Head(msgspec.Struct, frozen=True):
+    """What merging has to know of a line. The rest of it is checked by whoever judges or reports, as ever.
+
+    A hundred jobs leave thousands of records; building all of each only to write it again would take minutes.
+    """
+
+    run: str = ""
+    launch: str = ""
+    started_at: float = 0.0
+    line_profiles: list[str] = []
+
+
+def read_heads(path: Path, notes: list[str]) -> list[tuple[bytes, Head]]:
+    """Return the lines of a file with what merging has to know of them; a broken line is named in `notes`."""
+    try:
+        lines = path.read_bytes().split(b"\n")
+    except OSError:
+        return []
+    found = []
+    for number, line in enumerate(lines, start=1):
+        if not line.strip():
+            continue
+        try:
+            # What is skipped is not looked at, and a line that is no text can't be written.
+            line.decode()
+            found.append((line, msgspec.json.decode(line, type=Head)))
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+            place = f"{path.parent.name}/{path.name}:{number}"
+            notes.append(f"{place}: left out, the line was cut short or overwritten: {clean(str(error))}")
+    return found
+
+
+def _adopted(run: records.Run, job: Path, line: bytes, head: Head) -> bytes:
+    """Return a launch's line as the run's own, its line profiles copied; names of launches begin with their job's."""
+    if head.run == run.name and not head.line_profiles:
+        return line
     kept = []
-    for name in record.line_profiles:
-        source = profile_place(name, record.launch, job.folder)
+    for name in head.line_profiles:
+        source = profile_place(name, head.launch, job)
         target = run.profile_folder() / source.name
         if source.is_file():
             shutil.copyfile(source, target)
             name = str(target.relative_to(run.folder))  # noqa: PLW2901
         kept.append(name)
-    return dataclasses.replace(record, run=run.name, line_profiles=kept)
+    return _changed(line, run=run.name, line_profiles=kept)
 
 
-def _write_lines(path: Path, messages: Iterable[object]) -> None:
-    contract.write_whole(str(path), "".join(f"{contract.encode(message)}\n" for message in messages))
+def _changed(line: bytes, **values: object) -> bytes:
+    return msgspec.json.encode({**msgspec.json.decode(line, type=dict[str, Any]), **values})
+
+
+def _write_lines(path: Path, lines: Iterable[bytes]) -> None:
+    contract.write_whole(str(path), "".join(f"{line.decode()}\n" for line in lines))
+
+
+def environment_of(folder: JobFolder) -> dict[str, Any]:
+    """Return what a job's environment.json says; nothing where there is none."""
+    try:
+        found = json.loads((folder.path / records.ENVIRONMENT).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return found if isinstance(found, dict) else {}
 
 
 def merge_junit(sources: Sequence[Path], target: Path) -> list[str]:
@@ -96,8 +142,5 @@ def merge_junit(sources: Sequence[Path], target: Path) -> list[str]:
 
 def job_environment_facts(folder: JobFolder) -> dict[str, object]:
     """Return what a job's environment.json says of where it ran: host and number of nodes."""
-    try:
-        found = json.loads((folder.path / records.ENVIRONMENT).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return {}
-    return {key: found[key] for key in ("host", "nodes") if key in found} if isinstance(found, dict) else {}
+    found = environment_of(folder)
+    return {key: found[key] for key in ("host", "nodes") if key in found}

@@ -8,7 +8,17 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from perf import contract
-from perf.records import ENVIRONMENT, EVENTS, RECORDS, TESTS, VERDICTS, Event, OutcomeRecord, VerdictRecord
+from perf.records import (
+    ENVIRONMENT,
+    EVENTS,
+    RECORDS,
+    TESTS,
+    VERDICTS,
+    Event,
+    OutcomeRecord,
+    VerdictRecord,
+    decode_line,
+)
 
 __all__ = ["NoRun", "StoredRun", "load"]
 
@@ -86,7 +96,7 @@ def _lines(path: Path, kind: type[T], notes: list[str]) -> list[T]:
         if not line.strip():
             continue
         try:
-            read.append(contract.decode(kind, line.decode("utf-8"), f"{path}:{number}"))
+            read.append(decode_line(kind, line, f"{path}:{number}"))
         except (contract.ContractError, UnicodeDecodeError, RecursionError) as error:
             reason = str(error) if isinstance(error, contract.ContractError) else f"{path}:{number}: {error}"
             notes.append(f"left out: {reason}")

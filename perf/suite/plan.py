@@ -34,6 +34,7 @@ class Context:
     data_root: str | None
     time_limit_seconds: float | None = None
     save_model: bool = False
+    numa: bool = False
 
 
 def order_of_round(members: Sequence[T], round_number: int) -> list[T]:
@@ -131,6 +132,7 @@ def build_spec(
         pin_memory=variant.pin_memory,
         save_model=context.save_model and member.plan not in ("audit", "rates"),  # these train nothing
         side=member.side,
+        numa=context.numa,
     )
 
 

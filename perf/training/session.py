@@ -52,12 +52,14 @@ class Session:
         workload: Workload,
         state: State,
         startup: dict[str, float],
+        binding: Optional[dict[str, Any]] = None,
     ) -> None:
         self._spec = spec
         self._identity = identity
         self._workload = workload
         self._state = state
         self._startup = startup
+        self._binding = binding
         self._started_at = time.time()
         self._retries_at_opening: dict[str, int] = {}
         self._retries: dict[str, int] = {}
@@ -133,7 +135,7 @@ class Session:
             reserved_memory_bytes=self._per_device(torch.cuda.max_memory_reserved),
             allocator_retries=self._retries,
             effective=effective,
-            threads=usage.threads(),
+            threads={**usage.threads(), **(self._binding or {})},
             startup_seconds=self._startup,
             telemetry=usage.usage(),
             phase_seconds=self._phases.seconds if self._phases else None,

@@ -25,6 +25,7 @@ import torchvision  # noqa: E402, F401 - part of the stack's start-up, whichever
 
 from models.interface import Workload, load_workload  # noqa: E402
 from perf import contract  # noqa: E402
+from perf.training.binding import bind  # noqa: E402
 from perf.training.identity import (  # noqa: E402
     gpu_uuid,
     identify,
@@ -123,6 +124,7 @@ def run(spec: contract.LaunchSpec, workload: Optional[Workload], state: State) -
     state.takes([gpu_uuid(device) or str(device) for device in identity.devices if device.type == "cuda"])
     # Before the process group: that is where a rank with a broken card or network hangs.
     state.enter("setup")
+    binding = bind(spec, identity) if spec.numa else None
     torch.manual_seed(spec.seed)
     before = time.perf_counter()
     if spec.strategy == "ddp":
@@ -131,7 +133,7 @@ def run(spec: contract.LaunchSpec, workload: Optional[Workload], state: State) -
     if workload is None:
         record = measure_card(spec, identity, state, startup)
     else:
-        record = Session(spec, identity, workload, state, startup).run()
+        record = Session(spec, identity, workload, state, startup, binding).run()
     state.enter("record")
     path = os.path.join(spec.out_dir, contract.RANK_FILE.format(rank=identity.rank))
     contract.write_whole(path, contract.encode(record))

@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from perf import records
+from perf import contract, records
 from perf.contract import ContractError, encode
 from perf.records import LATEST, Event, Run, append_line, new_run_name, read_lines
 
@@ -307,3 +307,30 @@ def test_the_environment_is_written_whole_or_not_at_all(tmp_path):
     text = (run.folder / records.ENVIRONMENT).read_text(encoding="utf-8")
     assert {"cores": 2, "host": "n1"} == json.loads(text)
     assert text.endswith("}\n")
+
+
+H100S = Path(__file__).parents[2] / "docs" / "measurements" / "2026-11-28-h100-whole" / "records.jsonl"
+
+
+def test_the_fast_way_of_reading_a_record_reads_the_same():
+    """Every record of a real run is, field by field, what the contract's own reader makes of it."""
+    for line in H100S.read_bytes().splitlines():
+        expected = contract.decode(contract.LaunchRecord, line, "x")
+        assert expected == records.decode_line(contract.LaunchRecord, line, "x")
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda r: r | {"new": 1}, "unknown key 'new'"),
+        (lambda r: r | {"epochs": [[{**r["epochs"][0][0], "extra": 1}]]}, "unknown key 'extra'"),
+        (lambda r: r | {"samples": "many"}, "must be a whole number"),
+        (lambda r: {k: v for k, v in r.items() if k != "run"}, "lacks the key 'run'"),
+        (lambda r: r | {"schema": 99}, "written with schema 99"),
+    ],
+)
+def test_the_fast_way_of_reading_refuses_what_the_contract_does(change, said):
+    """With the contract's own words and place."""
+    line = next(line for line in H100S.read_bytes().splitlines() if json.loads(line)["epochs"][0])
+    with pytest.raises(contract.ContractError, match=f"x:3.*{said}"):
+        records.decode_line(contract.LaunchRecord, json.dumps(change(json.loads(line))).encode(), "x:3")

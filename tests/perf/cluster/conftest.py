@@ -11,7 +11,8 @@ import pytest
 from perf.cluster import commands
 from perf.cluster.sites import parse_site
 
-sys.path.insert(0, str(Path(__file__).parent / "helpers"))
+for helpers in (Path(__file__).parent / "helpers", Path(__file__).parents[1] / "suite" / "helpers"):
+    sys.path.insert(0, str(helpers))
 
 
 @pytest.fixture(autouse=True)

@@ -187,3 +187,13 @@ def test_a_folder_that_is_no_such_run_is_refused(cluster, tmp_path):
 
     assert 4 == done.returncode
     assert "is no run that was submitted as jobs" in done.stderr
+
+
+def test_here_becomes_pytest_with_the_sites_stack_and_submits_nothing(cluster):
+    """--here is pytest itself in what one holds already, with the site's options and the caller's."""
+    done = cluster(*FAKE, "--here", "-k", "mnist_cnn and world_size_1")
+
+    assert 0 == done.returncode, done.stdout + done.stderr
+    assert "test session starts" in done.stdout
+    assert not (cluster.latest / "cluster.json").exists()
+    assert records.Run(cluster.latest.resolve()).records()

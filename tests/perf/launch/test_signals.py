@@ -1,11 +1,16 @@
 from __future__ import annotations
 
 import signal
+import subprocess
+import sys
 import threading
+from pathlib import Path
 
 import pytest
 
 from perf.launch.signals import NOTED, Interruption, Terminated
+
+ROOT = Path(__file__).parents[3]
 
 
 @pytest.fixture
@@ -105,3 +110,22 @@ def test_outside_the_main_thread_nothing_is_touched():
     thread.start()
     thread.join()
     assert [before] == seen
+
+
+def test_a_driver_that_its_scheduler_ends_tidies_up_first():
+    """SIGTERM becomes an exception that unwinds the driver, once: a second one does not disturb the unwinding."""
+    program = (
+        "import os, signal\n"
+        "from perf.launch.signals import Terminated, end_in_order_on_sigterm\n"
+        "end_in_order_on_sigterm()\n"
+        "try:\n"
+        "    os.kill(os.getpid(), signal.SIGTERM)\n"
+        "except Terminated as error:\n"
+        "    os.kill(os.getpid(), signal.SIGTERM)\n"
+        "    print(error)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+
+    assert (0, "ended by SIGTERM") == (done.returncode, done.stdout.strip()), done.stderr
