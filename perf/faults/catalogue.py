@@ -100,7 +100,7 @@ FAULTS: dict[str, Fault] = {
         Fault(
             "first-epoch-stall",
             "data",
-            "The first batches of the first epoch come slowly.",
+            "The first epoch reads from a cold file system: every batch comes slowly.",
             "test_first_epoch_penalty",
             r"first epoch ÷ later",
             ranks=1,
