@@ -26,7 +26,6 @@ from perf import contract
 RECORDS = "records.jsonl"
 VERDICTS = "verdicts.jsonl"
 EVENTS = "events.jsonl"
-OUTCOMES = "outcomes.jsonl"
 TESTS = "tests.jsonl"
 ENVIRONMENT = "environment.json"
 LATEST = "latest"

@@ -7,7 +7,6 @@ import json
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
@@ -15,7 +14,7 @@ from perf import contract
 from perf.cluster.jobs import Job
 from perf.cluster.proof import End, Ending, Marker, parse_marker
 from perf.cluster.scheduler import Usage
-from perf.records import OUTCOMES
+from perf.records import TESTS
 
 CLUSTER_FILE = "cluster.json"
 SITE_FILE = "site.toml"
@@ -103,23 +102,23 @@ class JobFolder:
 
     def missing(self, job: Job) -> int:
         """Return how many tests have left no outcome."""
-        return len(set(job.node_ids) - {outcome["node_id"] for outcome in self.outcomes()})
+        return len(set(job.node_ids) - self.finished_tests())
 
-    def outcomes(self) -> list[dict[str, Any]]:
-        """Return what each test came to, as far as it can be read."""
+    def finished_tests(self) -> set[str]:
+        """Return the node ids of the tests that have left an outcome, as far as they can be read."""
         try:
-            lines = (self.path / OUTCOMES).read_bytes().split(b"\n")
+            lines = (self.path / TESTS).read_bytes().split(b"\n")
         except OSError:
-            return []
-        found = []
+            return set()
+        found = set()
         for line in lines:
             try:
                 outcome = json.loads(line)
             except ValueError:
                 # A job that was killed may have left half a line.
                 continue
-            if isinstance(outcome, dict) and isinstance(outcome.get("node_id"), str):
-                found.append(outcome)
+            if isinstance(outcome, dict) and isinstance(outcome.get("test"), str):
+                found.add(outcome["test"])
         return found
 
     def note_ending(self, ending: Ending, usage: Usage | None) -> None:

@@ -49,6 +49,11 @@ def merge_jobs(run: records.Run, folders: Sequence[JobFolder], facts: dict[str, 
     launches.sort(key=lambda launch: launch[0])
     _write_lines(run.folder / records.RECORDS, [line for _, line in launches])
     _write_lines(run.folder / records.VERDICTS, verdicts)
+    # Which test ended how, and which launch failed, is the report's; a job's names are unique in its run.
+    for name in (records.TESTS, records.EVENTS):
+        found = [line for folder in folders for line, _ in read_heads(folder.path / name, notes)]
+        if found:
+            _write_lines(run.folder / name, found)
     environments = (environment_of(folder) for folder in folders)
     run.write_environment({**next((e for e in environments if e), {}), "run": run.name, **facts})
     notes += merge_junit([folder.path / JUNIT for folder in folders], run.folder / JUNIT)

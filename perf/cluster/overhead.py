@@ -61,7 +61,7 @@ for id in ${ids//,/ }; do
         if [ ! -e "$folder/exit_code" ]; then
             mkdir -p "$folder/started"
             cp "$FAKE/records" "$folder/records.jsonl"
-            cp "$FAKE/outcomes" "$folder/outcomes.jsonl"
+            cp "$FAKE/tests" "$folder/tests.jsonl"
             echo "$now" >"$folder/started/at"
             echo "0 $now " >"$folder/exit_code"
         fi
@@ -114,7 +114,7 @@ def measure(
     with (fake / "records").open("w", encoding="utf-8") as records:
         for line in RECORDED.read_text(encoding="utf-8").splitlines()[:launches]:
             records.write(json.dumps({**json.loads(line), "run": name}) + "\n")
-    (fake / "outcomes").write_text(json.dumps({"node_id": "t", "outcome": "passed"}) + "\n", encoding="utf-8")
+    (fake / "tests").write_text(json.dumps({"test": "t", "outcome": "passed"}) + "\n", encoding="utf-8")
     os.environ |= {"PATH": f"{fake}:{os.environ['PATH']}", "FAKE": str(fake), "SECONDS_EACH": str(seconds)}
     site_file = root / "site.toml"
     site_file.write_text(SITE.format(poll=poll), encoding="utf-8")

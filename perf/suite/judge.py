@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
 from perf import records
 from perf.catalogue import GROUPS, Group, Member, Pair
 from perf.contract import LaunchRecord
-from perf.limits import COMPARED, STEP_MARGIN, Limit
+from perf.limits import COMPARED, STEP_MARGIN, Limit, Override, overridden
 from perf.profiles import Profile
 from perf.suite.bench import Measurement, Source
 from perf.suite.fitness import replaced_in_words, unsteady_in_words
@@ -57,6 +57,8 @@ class Judge:
         By how much a step may be longer with the new one of two stacks; None for the reference's or the usual one.
     surprise
         Told why a judgement was expected to fail that passed.
+    overrides
+        A site's own limits, by metric.
     require_references
         Whether `unreferenced` fails.
     """
@@ -70,10 +72,11 @@ class Judge:
         record: Callable[[records.VerdictRecord], None],
         *,
         library: Library,
-        earlier: Callable[[Member], list[LaunchRecord]],
-        margin: float | None,
-        surprise: Callable[[str], None],
         require_references: bool,
+        earlier: Callable[[Member], list[LaunchRecord]] | None = None,
+        margin: float | None = None,
+        surprise: Callable[[str], None] | None = None,
+        overrides: Mapping[str, Override] | None = None,
     ) -> None:
         self._source = source
         self._test = test
@@ -81,9 +84,10 @@ class Judge:
         self._run = run
         self._record = record
         self._library = library
-        self._earlier = earlier
+        self._earlier = earlier or (lambda member: [])
         self._margin = margin
-        self._surprise = surprise
+        self._surprise = surprise or (lambda reason: None)
+        self._overrides = overrides or {}
         self._require_references = require_references
 
     def floor(self, measured: Measurement, metric: str) -> None:
@@ -107,6 +111,7 @@ class Judge:
 
         Unless `can_be_faster`, a `new` that takes less than 1 / 1.05 of the base's time did not do the work.
         """
+        limit = overridden(limit, self._overrides)
         question = Question(
             limit.metric,
             limit.unit,
@@ -126,6 +131,7 @@ class Judge:
 
     def share(self, full: Member, synthetic: Member, limit: Limit) -> None:
         """Require that a loader's share of the step, 1 - T(synthetic) / T(full), is at most `limit`."""
+        limit = overridden(limit, self._overrides)
         question = Question(
             limit.metric, limit.unit, full, synthetic, limit.value, f"loader's share of a step of {full.id}"
         )
@@ -140,6 +146,7 @@ class Judge:
 
     def rung(self, pair: Pair, limit: Limit) -> None:
         """Require that an optimization makes no step longer than `limit` times; say what it gains, or why nothing."""
+        limit = overridden(limit, self._overrides)
         question = Question(
             limit.metric,
             limit.unit,
@@ -201,8 +208,8 @@ class Judge:
         """Return by how much the new stack may be worse: what was asked for, the reference's, or the metric's own."""
         if metric == STEP_MARGIN.metric:
             known = self._library.margin(variant, "throughput")[1]
-            return self._margin or known or STEP_MARGIN.value
-        return COMPARED[metric].value
+            return self._margin or known or overridden(STEP_MARGIN, self._overrides).value
+        return overridden(COMPARED[metric], self._overrides).value
 
     def portable(
         self,
@@ -243,6 +250,7 @@ class Judge:
         self, member: Member, value: Callable[[Measurement], list[float]], limit: Limit, sentence: str
     ) -> None:
         """Require that a quantity with one value a launch is at most `limit`."""
+        limit = overridden(limit, self._overrides)
         question = Question(limit.metric, limit.unit, member, None, limit.value, sentence)
 
         def judge(sides: Sequence[Measurement], cap: int) -> Judgement:
@@ -291,7 +299,10 @@ class Judge:
                 Verdict.UNREFERENCED,
                 (f"{oversubscribed[0]} is oversubscribed: it runs and is never judged",),
             )
-        judgement = dataclasses.replace(judgement, reasons=(*judgement.reasons, *replaced_in_words(sides)))
+        told = replaced_in_words(sides)
+        if question.metric in self._overrides:
+            told += (f"The limit is this site's own: {self._overrides[question.metric].reason}.",)
+        judgement = dataclasses.replace(judgement, reasons=(*judgement.reasons, *told))
         verdict = judgement.verdict
         assert verdict is not None
         expected = self._library.expected_failure(question.variant.id.partition("@")[0], question.metric)

@@ -255,8 +255,6 @@ def pytest_runtest_logreport(report: pytest.TestReport) -> None:
         _CONFIG[-1].stash[TALLY].add(report)
         if not hasattr(_CONFIG[-1], "workerinput"):
             _CONFIG[-1].stash[SESSION].keep(report)
-    if _CONFIG:
-        _CONFIG[-1].stash[SESSION].note_outcome(report)
 
 
 _CONFIG: list[pytest.Config] = []

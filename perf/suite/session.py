@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -40,7 +39,6 @@ class Session:
         part_of = options.job_folder.parent.parent.name if options.job_folder else ""
         self._run = records.Run(folder, part_of) if folder else None
         self._drawing: Drawing | None = None
-        self._outcomes: dict[str, str] = {}
 
     @property
     def has_run(self) -> bool:
@@ -101,6 +99,7 @@ class Session:
             earlier=self.measuring.earlier,
             margin=self.options.margin,
             surprise=surprise,
+            overrides=self.options.site.limits if self.options.site else {},
             require_references=self.options.require_references,
         )
 
@@ -119,17 +118,6 @@ class Session:
         from perf.launch.failure import NotAvailable
 
         return isinstance(error, NotAvailable)
-
-    def note_outcome(self, report: Any) -> None:
-        """In a job, keep what a test came to: whoever collects the job counts the tests that left nothing."""
-        if self.options.job_folder is None or self.worker:
-            return
-        word = getattr(report, "verdict", None) or report.outcome
-        if report.when == "call" or report.outcome != "passed":
-            self._outcomes[report.nodeid] = str(word)
-        if report.when == "teardown":
-            line = {"node_id": report.nodeid, "outcome": self._outcomes.pop(report.nodeid, "passed")}
-            records.append_line(self.run.folder / records.OUTCOMES, json.dumps(line))
 
     def header(self) -> list[str]:
         """Return the lines of pytest's header."""

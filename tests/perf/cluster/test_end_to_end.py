@@ -72,8 +72,9 @@ def test_a_run_as_jobs_is_merged_judged_and_accounted(cluster):
     assert row["wall_seconds"] >= 0
     environment = json.loads((run.folder / "environment.json").read_text())
     assert "1node-0gpu" == environment["jobs"][0]["job"]
-    outcomes = (run.folder / "jobs/1node-0gpu/outcomes.jsonl").read_text().splitlines()
-    assert ["inconclusive"] == [json.loads(line)["outcome"] for line in outcomes]
+    for folder in (run.folder / "jobs/1node-0gpu", run.folder):
+        outcomes = (folder / "tests.jsonl").read_text().splitlines()
+        assert ["inconclusive"] == [json.loads(line)["verdict"] for line in outcomes]
 
 
 def test_a_failed_fact_in_a_job_is_the_runs_status_1(cluster):

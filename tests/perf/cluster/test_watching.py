@@ -69,8 +69,8 @@ def finish(watcher, name="a", status=0, outcomes=("t::a", "t::b"), caught=""):
     folder = watcher.run.job(name).path
     (folder / "started").mkdir(exist_ok=True)
     (folder / "started" / "at").write_text("5\n")
-    lines = [json.dumps({"node_id": node_id, "outcome": "passed"}) for node_id in outcomes]
-    (folder / "outcomes.jsonl").write_text("".join(f"{line}\n" for line in lines))
+    lines = [json.dumps({"test": node_id, "outcome": "passed"}) for node_id in outcomes]
+    (folder / "tests.jsonl").write_text("".join(f"{line}\n" for line in lines))
     if status is not None:
         (folder / "exit_code").write_text(f"{status} 9 {caught}\n")
 

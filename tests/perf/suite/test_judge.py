@@ -5,7 +5,7 @@ from launch_records import PAIR_GROUP, record_of
 from reference_texts import whole
 
 from perf.catalogue import GROUPS, Pair
-from perf.limits import Limit
+from perf.limits import Limit, Override
 from perf.profiles import PROFILES
 from perf.suite.bench import Measurement
 from perf.suite.judge import Judge
@@ -59,7 +59,14 @@ def verdicts():
 @pytest.fixture
 def judge(verdicts):
     def make(
-        source, profile="quick", *, require_references=False, files=(), earlier=(), surprise=pytest.fail
+        source,
+        profile="quick",
+        *,
+        require_references=False,
+        files=(),
+        earlier=(),
+        surprise=pytest.fail,
+        overrides=None,
     ):
         return Judge(
             source,
@@ -71,6 +78,7 @@ def judge(verdicts):
             earlier=lambda member: list(earlier),
             margin=None,
             surprise=surprise,
+            overrides=overrides or {},
             require_references=require_references,
         )
 
@@ -268,3 +276,13 @@ def test_a_pass_tells_which_launches_were_taken_again(judge, verdicts):
 
     assert ["pass"] == [record.verdict for record in verdicts]
     assert any("launch main-0002 of" in reason and "hot" in reason for reason in verdicts[0].reasons)
+
+
+def test_a_site_s_own_limit_is_what_is_judged_and_its_reason_is_told(judge, verdicts):
+    """1.5 is beyond the suite's 1.2 and within the site's 2: a pass, whose record holds the site's limit and why."""
+    judge(Launches(steps(1.5)), overrides={"ddp_overhead": Override(2.0, "old network until March")}).ratio(
+        PAIR, LIMIT
+    )
+
+    assert [("pass", 2.0)] == [(v.verdict, v.limit) for v in verdicts]
+    assert "The limit is this site's own: old network until March." in verdicts[0].reasons

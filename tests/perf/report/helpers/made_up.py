@@ -23,6 +23,8 @@ from perf.suite.bench import Stored
 from perf.suite.judge import Judge
 from perf.suite.outcomes import LimitMissed, Unproven
 from perf.suite.plan import Context, build_spec
+from perf.verdict.known import Library
+from perf.verdict.system import NO_GPU, System
 
 STARTED = 1_795_000_000.0
 HOST = "node042"
@@ -182,6 +184,7 @@ def judged(
             PROFILES["quick"],
             run,
             verdicts.append,
+            library=Library([], System(NO_GPU, 0), "2026-11-28"),
             require_references=False,
         )
         with contextlib.suppress(LimitMissed, Unproven):
