@@ -8,6 +8,7 @@ from typing import Any
 
 from perf.catalogue import home
 from perf.contract import LaunchRecord
+from perf.faults.plant import planted
 from perf.suite.floors import date_of, node_of, variant_of
 from perf.verdict.configuration import configuration, fingerprint
 from perf.verdict.floors import LAUNCHES_PER_OCCASION
@@ -136,6 +137,9 @@ def _unfit(launches: Sequence[LaunchRecord]) -> str | None:
     """Return why a variant's launches can't become an occasion; None if they can."""
     if len(launches) < LAUNCHES_PER_OCCASION:
         return f"has {len(launches)} launches, an occasion needs {LAUNCHES_PER_OCCASION}"
+    fault = next((found for launch in launches if (found := planted(launch)) is not None), None)
+    if fault is not None:
+        return f"was measured with the fault {fault!r} planted in it"
     bad = [launch for launch in launches if not launch.valid]
     if bad:
         return (

@@ -40,7 +40,7 @@ def measure(
     Parameters
     ----------
     sampler
-        The sampler's PID.
+        The sampler's PID; a child of this process.
     seconds
         Of a block, about: at least two looks should fall into it.
     """
@@ -62,10 +62,16 @@ def measure(
     block(5)
     steps = max(1, round(seconds / block(10)))
     found = []
+    runs = True
     for pair in range(pairs):
         took = {}
         for running in (False, True) if pair % 2 == 0 else (True, False):
-            os.kill(sampler, signal.SIGCONT if running else signal.SIGSTOP)
+            if running != runs:
+                os.kill(sampler, signal.SIGCONT if running else signal.SIGSTOP)
+                if not running:
+                    # A busy machine stops a process some time after it was told to.
+                    os.waitpid(sampler, os.WUNTRACED)
+                runs = running
             took[running] = block(steps)
         found.append((took[False], took[True]))
     os.kill(sampler, signal.SIGCONT)

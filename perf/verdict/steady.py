@@ -39,7 +39,8 @@ def drift(step_seconds: Sequence[float]) -> float | None:
     if middle < 1 or min(step_seconds) <= 0:
         return None
     first, second = statistics.median(step_seconds[:middle]), statistics.median(step_seconds[-middle:])
-    return math.log(second / first)
+    # Not the log of the quotient: that may be too small for a number.
+    return math.log(second) - math.log(first)
 
 
 def is_unsteady(step_seconds: Sequence[float], noise: float | None = None) -> bool:

@@ -58,6 +58,7 @@ def test_devices_that_count_memory_give_a_ceiling_too():
     [
         ({"valid": False, "reasons": ["throttled"]}, "launch main-0001 is invalid: throttled"),
         ({"flags": ["oversubscribed"]}, "is oversubscribed"),
+        ({"flags": ["planted: slow-decode"]}, "with the fault 'slow-decode' planted in it"),
     ],
 )
 def test_what_speaks_against_a_launch_keeps_it_out(changes, why):

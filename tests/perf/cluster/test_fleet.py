@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 
 import pytest
-from suite_records import PAIR_GROUP, record_of
+from launch_records import PAIR_GROUP, record_of
 
 from perf.cluster.fleet import on_each, safe, sentences, standings
 from perf.cluster.jobs import Job, Plan

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import xml.etree.ElementTree as ET
 
-from suite_records import PAIR_GROUP, record_of
+from launch_records import PAIR_GROUP, record_of
 
 from perf import records
 from perf.cluster.folders import JobFolder

@@ -7,7 +7,7 @@ import json
 import sys
 
 import pytest
-from suite_records import PAIR_GROUP, record_of
+from launch_records import PAIR_GROUP, record_of
 
 from perf.cluster.stacks import places_of, probe_site_stack, site_stack, stranger, wrong_torch
 from perf.launch.place import HERE

@@ -48,6 +48,6 @@ def planned(tmp_path):
 def make_record(monkeypatch):
     """Return a function that makes a healthy launch record; keywords replace fields."""
     monkeypatch.syspath_prepend(str(HELPERS))
-    from suite_records import PAIR_GROUP, record_of
+    from launch_records import PAIR_GROUP, record_of
 
     return lambda **changes: record_of(PAIR_GROUP.members[0], **changes)

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import pytest
-from suite_records import PAIR_GROUP, record_of
+from launch_records import PAIR_GROUP, record_of
 
 from perf.suite.bench import Measurement
 from perf.suite.fitness import replaced_in_words, unsteady_in_words

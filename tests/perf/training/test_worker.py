@@ -443,7 +443,7 @@ def test_a_spec_with_a_wrong_key_ends_with_status_2(tmp_path):
         ({"strategy": "fsdp"}, "$.strategy must be one of single, dp, ddp, found 'fsdp'"),
         ({"device": "tpu"}, "$.device must be one of cpu, cuda, found 'tpu'"),
         ({"mode": "half"}, "$.mode must be one of full, synthetic, io, found 'half'"),
-        ({"plan": "epoch"}, "$.plan must be one of window, epochs, audit, found 'epoch'"),
+        ({"plan": "epoch"}, "$.plan must be one of window, epochs, audit, rates, found 'epoch'"),
     ],
 )
 def test_a_spec_with_an_unknown_word_can_not_be_used(tmp_path, cache, capsys, changes, message):
