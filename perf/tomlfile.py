@@ -11,10 +11,10 @@ import difflib
 import math
 import re
 import tomllib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-__all__ = ["Section", "TomlError", "load", "nearest", "places"]
+__all__ = ["Path", "Section", "TomlError", "line_of", "load", "nearest", "places"]
 
 Path = tuple[str | int, ...]
 
@@ -68,7 +68,7 @@ def places(text: str) -> dict[Path, int]:
     counts: dict[Path, int] = {}
     table: Path = ()
     statement, start = "", 0
-    for number, line in enumerate(text.split("\n"), start=1):
+    for number, line in enumerate(text.replace("\r\n", "\n").split("\n"), start=1):
         if not statement and (not line.strip() or line.lstrip().startswith("#")):
             continue
         if not statement and line.lstrip().startswith("["):
@@ -90,6 +90,11 @@ def places(text: str) -> dict[Path, int]:
             found.setdefault((*table, *path), start)
         statement = ""
     return found
+
+
+def line_of(lines: Mapping[Path, int], path: Path) -> int:
+    """Return the line of a key or table, or of the innermost one around it that has one; 1 where none has."""
+    return next((lines[path[:depth]] for depth in range(len(path), 0, -1) if path[:depth] in lines), 1)
 
 
 def _header(line: str) -> list[str]:
@@ -190,16 +195,14 @@ class Section:
     @property
     def line(self) -> int:
         """The line in which this table begins."""
-        return self._line(self._path)
+        return line_of(self._lines, self._path)
 
     def error(self, key: str | None, message: str) -> TomlError:
         """Return the error that says what is wrong with a key, or with the table itself."""
         path = self._path if key is None else (*self._path, key)
-        return TomlError(f"{self._where}:{self._line(path)}: {_written(path) or 'the file'}: {message}")
-
-    def _line(self, path: Path) -> int:
-        """Return the line of the innermost part of a path that has one."""
-        return next((self._lines[path[:n]] for n in range(len(path), 0, -1) if path[:n] in self._lines), 1)
+        return TomlError(
+            f"{self._where}:{line_of(self._lines, path)}: {_written(path) or 'the file'}: {message}"
+        )
 
     def text(self, key: str, default: Any = _MISSING) -> Any:
         """Return a text that is not empty."""

@@ -8,8 +8,8 @@ from typing import Any
 
 from perf.cluster.site_errors import Place, nearest
 from perf.cluster.templates import TemplateError, check_template
-from perf.cluster.toml_lines import Key
 from perf.limits import LIMITS
+from perf.tomlfile import Path as Key
 
 PLACES = ("repository", "results", "data", "cache")
 """What a stack's wrapper and step options may name in braces, so that a container can mount it."""

@@ -9,8 +9,9 @@ from typing import Any
 
 import msgspec
 
-from perf.cluster.toml_lines import Key, line_of
 from perf.launch.text import harmless
+from perf.tomlfile import Path as Key
+from perf.tomlfile import line_of
 
 
 class SiteError(ValueError):
@@ -27,7 +28,7 @@ class Place:
     def error(self, key: Key, what: str) -> SiteError:
         """Return the error that says `what` of a key."""
         where = f"{self._path}:{line_of(self._lines, key)}"
-        return SiteError(f"{where}: {harmless('.'.join(key))}: {what}" if key else f"{where}: {what}")
+        return SiteError(f"{where}: {harmless('.'.join(map(str, key)))}: {what}" if key else f"{where}: {what}")
 
     def convert(self, kind: Any, value: dict[str, Any], key: Key) -> Any:
         """Build one table; its errors name the key inside it."""

@@ -10,9 +10,9 @@ import msgspec
 
 from perf.cluster.site_checks import check_tables
 from perf.cluster.site_errors import Place, SiteError, nearest
-from perf.cluster.toml_lines import key_lines
 from perf.launch.text import harmless
 from perf.limits import Override
+from perf.tomlfile import places
 
 NODES_ASKED = {
     "slurm": ["--nodes={nodes}"],
@@ -220,7 +220,7 @@ def parse_site(text: str, path: str) -> Site:
         data = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise SiteError(f"{path}: no valid TOML: {harmless(str(error))}") from error
-    place = Place(path, key_lines(text.replace("\r\n", "\n")))
+    place = Place(path, places(text))
     known = [*TABLES, *NAMED_TABLES]
     for key, value in data.items():
         if key not in known:

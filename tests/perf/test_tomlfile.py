@@ -7,7 +7,7 @@ import tomlkit
 from hypothesis import given
 from hypothesis import strategies as st
 
-from perf.tomlfile import TomlError, load, nearest, places
+from perf.tomlfile import TomlError, line_of, load, nearest, places
 
 TEXT = """\
 # a comment, with [brackets] and a = sign
@@ -143,3 +143,44 @@ def test_a_hint_lists_what_is_known_where_nothing_is_near():
     assert "known are one, two" == nearest("zzz", ["two", "one"])
     assert "it is not known" == nearest("zzz", [])
     assert "it is not known" == nearest("zzz", [str(i) for i in range(30)])
+
+
+def test_what_has_no_line_is_answered_with_what_it_stands_in():
+    """A key inside an inline table has its table's line, and an unknown one the first line."""
+    lines = places("a = 1\nb = {c = 2}\n")
+
+    assert 2 == line_of(lines, ("b", "c"))
+    assert 1 == line_of(lines, ("nowhere", "at", "all"))
+
+
+def test_lines_may_end_as_on_windows():
+    """A carriage return before the line feed belongs to neither key nor value."""
+    assert {("a",): 1, ("t",): 2, ("t", "b"): 3} == places("a = 1\r\n[t]\r\nb = 2\r\n")
+
+
+values = st.recursive(
+    st.text(st.characters(blacklist_categories=("Cs",)), max_size=12),
+    lambda inner: st.lists(inner, max_size=3),
+    max_leaves=6,
+)
+
+
+def _toml(value) -> str:
+    if isinstance(value, list):
+        return "[" + ", ".join(_toml(item) for item in value) + "]"
+    return '"' + "".join(c if c.isalnum() or c in " #[]{}='" else f"\\U{ord(c):08x}" for c in value) + '"'
+
+
+@given(st.dictionaries(st.from_regex(r"\A[a-z]{1,6}\Z"), values, min_size=1, max_size=6), st.integers(0, 3))
+def test_every_key_of_a_table_is_found_whatever_its_values_hold(table, blank):
+    """Keys stand where they were written, however strange the strings before them are."""
+    lines = (
+        ["", "# x = [" * (blank > 1)] * blank + ["[table]"] + [f"{k} = {_toml(v)}" for k, v in table.items()]
+    )
+    text = "\n".join(lines)
+    assert {"table": table} == tomllib.loads(text)
+    found = places(text)
+
+    assert [lines.index("[table]") + 2 + i for i in range(len(table))] == [
+        found["table", key] for key in table
+    ]
