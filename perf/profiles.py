@@ -54,6 +54,8 @@ class Profile:
     judge_all: bool
     time_limit_seconds: float
     sizes: dict[tuple[str, str], Sizes]
+    stalls: bool = False
+    """Whether windows on GPUs are long enough for shares of slow steps, for workloads that are marked for it."""
     asked: bool = False
     """Whether somebody named a number of launches."""
 
@@ -76,9 +78,6 @@ _GPU_SIZES = {
     # A second for each of 15 rates.
     ("cuda", "rates"): Sizes(warmup_steps=0, timed_steps=0, min_seconds=1.0),
 }
-
-# Stalls are judged in a comparison, and a share of slow steps needs 400 of them.
-_COMPARED_SIZES = {**_GPU_SIZES, ("cuda", "window"): Sizes(warmup_steps=32, timed_steps=400, min_seconds=2.0)}
 
 _CPU_SIZES = {
     ("cpu", "window"): Sizes(warmup_steps=20, timed_steps=60),
@@ -140,6 +139,4 @@ PROFILES = {
 
 for _name in ("compare", "compare-full"):
     # Every comparison is judged, and up to the last look: that is what whoever compares two stacks waits for.
-    PROFILES[_name] = dataclasses.replace(
-        PROFILES["full"], name=_name, judge_all=True, sizes={**_COMPARED_SIZES, **_CPU_SIZES}
-    )
+    PROFILES[_name] = dataclasses.replace(PROFILES["full"], name=_name, judge_all=True, stalls=True)

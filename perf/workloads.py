@@ -28,6 +28,8 @@ class Workload:
         Names that the workload offers; the first is its own.
     devices
         Where the catalogue trains it: the large ones take seconds a step on a CPU, ``tiny`` ones nothing on a GPU.
+    stalls
+        Whether a comparison judges its share of slow steps, which takes a window of 400 steps.
     """
 
     name: str
@@ -41,6 +43,7 @@ class Workload:
     optimizers: tuple[str, ...]
     schedules: tuple[str, ...]
     devices: tuple[str, ...] = ("cpu", "cuda")
+    stalls: bool = False
 
 
 _OF_RESNETS = (("sgd", "adam"), ("constant",))
@@ -61,6 +64,7 @@ WORKLOADS = {
             35,
             ("adadelta", "adam", "rmsprop"),
             ("step", "exponential", "cosine"),
+            stalls=True,
         ),
         # CIFAR-100's 3x32x32, or enlarged to 3x224x224, float32, and a label of 8 bytes.
         *(

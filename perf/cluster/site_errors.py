@@ -28,7 +28,9 @@ class Place:
     def error(self, key: Key, what: str) -> SiteError:
         """Return the error that says `what` of a key."""
         where = f"{self._path}:{line_of(self._lines, key)}"
-        return SiteError(f"{where}: {harmless('.'.join(map(str, key)))}: {what}" if key else f"{where}: {what}")
+        return SiteError(
+            f"{where}: {harmless('.'.join(map(str, key)))}: {what}" if key else f"{where}: {what}"
+        )
 
     def convert(self, kind: Any, value: dict[str, Any], key: Key) -> Any:
         """Build one table; its errors name the key inside it."""

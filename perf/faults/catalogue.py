@@ -20,7 +20,7 @@ class Fault:
     name
         What ``--plant`` takes.
     kind
-        data, configuration, communication or infrastructure.
+        data, device, configuration, communication or infrastructure.
     what
         What is wrong, in a sentence.
     caught_by
@@ -44,6 +44,8 @@ class Fault:
         In which the perf test runs.
     root
         Whether only root can plant it.
+    gpu
+        Whether it acts on a GPU, so that a machine without one can't carry it.
     """
 
     name: str
@@ -59,6 +61,7 @@ class Fault:
     launches: int | None = None
     profile: str = "smoke"
     root: bool = False
+    gpu: bool = False
 
 
 FAULTS: dict[str, Fault] = {
@@ -106,6 +109,21 @@ FAULTS: dict[str, Fault] = {
             ranks=1,
             launches=10,
         ),
+        *(
+            Fault(
+                f"device-time-{percent}",
+                "device",
+                f"Every step takes {percent} % more time on the device, as with a slower kernel.",
+                "test_a_step_takes_no_longer",
+                r"The new side is slower by",
+                ranks=1,
+                selection=" and unet3d-single-1gpu-bf16-native-synthetic]",
+                launches=10,
+                profile="compare-full",
+                gpu=True,
+            )
+            for percent in (1, 2, 3, 5)
+        ),
         Fault(
             "precision-dropped",
             "configuration",
@@ -149,7 +167,7 @@ FAULTS: dict[str, Fault] = {
         Fault(
             "work-skipped",
             "configuration",
-            "Steps skip loss and backward: too fast, and nothing is learned.",
+            "Steps give the loss of the first batch again: nothing is learned.",
             "test_loss_falls",
             r"assert launch\.loss_last < launch\.loss_first",
             ranks=1,

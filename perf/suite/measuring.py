@@ -20,6 +20,7 @@ from perf.catalogue import Member
 from perf.cluster.allocation import LAUNCH_NODES, find_place
 from perf.cluster.sites import SiteError
 from perf.cluster.stacks import places_of, probe_site_stack, site_stack, stranger
+from perf.faults.catalogue import FAULTS
 from perf.faults.plant import mark, planted_environment
 from perf.launch.failure import LaunchFailed
 from perf.launch.forking import CannotFork, Servers
@@ -291,7 +292,10 @@ class Measuring:
         plant = self._options.plant if spec.side != "old" else None
         environ = planted_environment(plant, os.environ) if plant else None
         record: contract.LaunchRecord | None = None
-        if self._options.launcher == "fork" and not self.place.step(1) and not self.servers.why_not(stack):
+        # A fault in one of several ranks is planted as that rank starts, which a fork does not.
+        whole = not plant or FAULTS[plant].ranks == 1
+        asked = self._options.launcher == "fork" and whole and not self.place.step(1)
+        if asked and not self.servers.why_not(stack):
             forked = dataclasses.replace(spec, launcher="fork")
             try:
                 record = launch(

@@ -11,6 +11,7 @@ from perf import contract
 from perf.catalogue import GROUPS, Group, Member
 from perf.profiles import Profile
 from perf.variants import Share, share_of_cores
+from perf.verdict.stalls import STALL_STEPS
 from perf.workloads import SUBJECTS
 
 T = TypeVar("T")
@@ -85,6 +86,9 @@ def build_spec(
     workload = SUBJECTS[variant.workload]
     sizes = context.profile.sizes_for(variant.device, member.plan)
     share = share_for(member, context.profile, context.cores)
+    # On a CPU 400 steps would take half a minute.
+    watched = context.profile.stalls and workload.stalls and variant.device == "cuda"
+    stalls = watched and member.plan == "window"
     return contract.LaunchSpec(
         run=context.run,
         launch=launch,
@@ -108,7 +112,7 @@ def build_spec(
         cores=share.cores * variant.ranks_per_node,
         seed=FIRST_SEED + round_number,
         warmup_steps=sizes.warmup_steps,
-        timed_steps=sizes.timed_steps,
+        timed_steps=max(sizes.timed_steps, STALL_STEPS) if stalls else sizes.timed_steps,
         min_seconds=sizes.min_seconds,
         epochs=sizes.epochs,
         cache_dir=context.cache_dir,

@@ -26,6 +26,12 @@ STEP = 25
 SLOW_SECONDS = 0.25
 """Several times a step of the smallest network on a CPU (50 to 100 ms)."""
 
+FIRST_LEVEL_STEP, LAST_LEVEL_STEP = 10, 18
+"""Steps between which a step's time is taken: behind the first ones, which load kernels, and before the window."""
+
+TRIAL_CYCLES = 20_000_000
+"""About 10 ms on a card of 2 GHz: long enough for its events, and once."""
+
 COLD_SECONDS = 0.5
 """A whole first epoch of smoke's 64 batches then takes 32 s: also on a machine that others keep busy, where a later one
 was seen to take up to 20 s, that is far more than the limit."""
@@ -145,6 +151,48 @@ def _mark_evaluation(module: Any, flag: str) -> None:
         return plain(self)
 
     module.Module.eval = evaluate
+
+
+# Device.
+
+
+def device_time(share: float) -> Plant:
+    """Return the plant that makes each step longer by this share of itself, by a kernel that only counts cycles.
+
+    The step and the card's clock are measured in the first steps, which are warm-up; from then on the kernel is queued
+    behind each step's last, as a slower kernel of the network would be.
+    """
+
+    def plant(after: After, rank: int) -> None:
+        seen = {"steps": 0, "cycles": 0, "began": 0.0}
+
+        def hook(optimizer: Any, arguments: Any, keywords: Any) -> None:
+            import torch
+
+            seen["steps"] += 1
+            if seen["steps"] in (FIRST_LEVEL_STEP, LAST_LEVEL_STEP):
+                torch.cuda.synchronize()
+                now = time.perf_counter()
+                if seen["steps"] == FIRST_LEVEL_STEP:
+                    seen["began"] = now
+                else:
+                    step = (now - seen["began"]) / (LAST_LEVEL_STEP - FIRST_LEVEL_STEP)
+                    seen["cycles"] = int(share * step * _cycles_a_second(torch))
+            if seen["cycles"]:
+                torch.cuda._sleep(seen["cycles"])  # noqa: SLF001 - torch's own tests wait with it
+
+        after("torch.optim.optimizer", lambda module: module.register_optimizer_step_post_hook(hook))
+
+    return plant
+
+
+def _cycles_a_second(torch: Any) -> float:
+    begin, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+    begin.record()
+    torch.cuda._sleep(TRIAL_CYCLES)  # noqa: SLF001 - as above
+    end.record()
+    torch.cuda.synchronize()
+    return float(TRIAL_CYCLES / (begin.elapsed_time(end) / 1000.0))
 
 
 # Configuration.
@@ -330,6 +378,7 @@ PLANTS: dict[str, Plant] = {
     "slow-decode": slow_decode,
     "small-shared-memory": small_shared_memory,
     "first-epoch-stall": first_epoch_stall,
+    **{f"device-time-{percent}": device_time(percent / 100.0) for percent in (1, 2, 3, 5)},
     "precision-dropped": precision_dropped,
     "compile-dropped": compile_dropped,
     "same-shuffle": same_shuffle,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 
@@ -17,6 +18,8 @@ pytestmark = pytest.mark.selfcheck
 
 MINE = [name for name, fault in FAULTS.items() if fault.caught_by not in (LAUNCH, INVALID)]
 
+GPUS = shutil.which("nvidia-smi") is not None
+
 RUN_SECONDS = 1800.0
 """A judgement of two sides at 7 launches each takes some five minutes on two slow cores."""
 
@@ -25,6 +28,8 @@ RUN_SECONDS = 1800.0
 def test_a_planted_fault_is_caught_and_named(name, tmp_path):
     """The perf test that must catch it does not pass, and what it says matches the catalogue's words."""
     fault = FAULTS[name]
+    if fault.gpu and not GPUS:
+        pytest.skip(f"{name} needs a GPU")
     if fault.ranks > len(os.sched_getaffinity(0)):
         pytest.skip(f"{name} needs {fault.ranks} cores")
     launches = ["--launches", str(fault.launches)] if fault.launches is not None else []
@@ -33,7 +38,8 @@ def test_a_planted_fault_is_caught_and_named(name, tmp_path):
         *("-m", "pytest", "perf", "-q", "-p", "no:cacheprovider", "--profile", fault.profile, "--share-node"),
         *(
             "--device",
-            "cpu",
+            "cuda" if fault.gpu else "cpu",
+            *(("--against", sys.executable) if fault.profile.startswith("compare") else ()),
             "--stack",
             sys.executable,
             "--results",
@@ -42,7 +48,7 @@ def test_a_planted_fault_is_caught_and_named(name, tmp_path):
             name,
             *launches,
         ),
-        *("-k", f"{fault.caught_by} and mnist_cnn and cpu{fault.selection}"),
+        *("-k", f"{fault.caught_by}{'' if fault.gpu else ' and mnist_cnn and cpu'}{fault.selection}"),
     ]
     done = subprocess.run(
         command, cwd=REPOSITORY, capture_output=True, text=True, timeout=RUN_SECONDS, check=False
@@ -52,5 +58,6 @@ def test_a_planted_fault_is_caught_and_named(name, tmp_path):
 
     assert {"fail": 1, "invalid": 11}[fault.verdict] == done.returncode, done.stdout + done.stderr
     assert re.search(fault.words, done.stdout), done.stdout
-    assert all(f"planted: {name}" in record["flags"] for record in records)
+    # Of two stacks the new one is planted.
+    assert all((f"planted: {name}" in record["flags"]) is (record["side"] != "old") for record in records)
     assert name == environment["options"]["plant"]
