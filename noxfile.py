@@ -68,7 +68,8 @@ def smoke(session: nox.Session) -> None:
     """Run the whole suite in small on the CPU, report included. No GPU, no cluster, some minutes.
 
     Two groups at a time, each rank with one thread: a neighbour on another core changes such a step by 3 %, and smoke
-    is there for facts. `-- -n 0` runs one after the other.
+    is there for facts. `-- -n 0` runs one after the other. Launches are forks, which train the same, bit for bit;
+    `-- --launcher=fresh` starts each anew, as the other profiles do, and takes more than twice as long.
     """
     python = python_of(session, "env")
     suite = [
@@ -80,6 +81,7 @@ def smoke(session: nox.Session) -> None:
         "smoke",
         # One word: pytest takes the value of an option that it does not know yet for a path, and loads conftests there.
         f"--stack={python}",
+        "--launcher=fork",
         # The node's lock would make the two wait for each other.
         *(["--numprocesses=2", "--share-node"] if len(os.sched_getaffinity(0)) > 1 else []),
     ]

@@ -24,7 +24,7 @@ CONFTEST = """
 import json, os, sys
 
 def pytest_addoption(parser):
-    for name in ("--profile", "--stack", "--device", "--end-with"):
+    for name in ("--profile", "--stack", "--device", "--launcher", "--end-with"):
         parser.addoption(name)
     parser.addoption("--share-node", action="store_true")
     parser.addoption("--numprocesses", type=int)
@@ -32,7 +32,7 @@ def pytest_addoption(parser):
 def pytest_sessionfinish(session):
     option = session.config.option
     told = {"profile": option.profile, "device": option.device,
-            "stack": option.stack, "path": os.environ["PATH"], "python": sys.executable,
+            "stack": option.stack, "launcher": option.launcher, "path": os.environ["PATH"], "python": sys.executable,
             "at_a_time": option.numprocesses, "share_node": option.share_node,
             "isolated": [sys.flags.ignore_environment, sys.flags.no_user_site], "args": session.config.args}
     with open("told.json", "w") as file:
@@ -162,11 +162,12 @@ class FakeSession:
 
 
 def test_smoke_runs_its_profile_with_its_own_python_as_the_stack(project):
-    """Smoke trains with the very Python that runs pytest, two groups at a time, and keeps the suite's 10."""
+    """Smoke trains with the very Python that runs pytest, by fork, two groups at a time, and keeps the suite's 10."""
     done = press(project, "--no-venv", "-s", "smoke", "--", "--end-with", "10")
     assert 10 == done.returncode, done.stdout
     told = json.loads((project / "told.json").read_text(encoding="utf-8"))
     assert ("smoke", told["python"], ["perf"]) == (told["profile"], told["stack"], told["args"])
+    assert "fork" == told["launcher"]
     several = len(os.sched_getaffinity(0)) > 1
     assert (2 if several else None, several) == (told["at_a_time"], told["share_node"])
 
