@@ -37,7 +37,7 @@ def test_no_more_memory_is_needed(group: Group, limits: Judge) -> None:
     """The peak of a device's allocated memory has not grown."""
     if group.members[0].variant.device == "cpu":
         pytest.skip("nobody counts what torch allocates on a CPU")
-    limits.compare(group, "peak_memory", lambda measured: measured.peak_memories)
+    limits.compare(group, "peak_memory", lambda measured: measured.values("peak_memory"))
 
 
 @pytest.mark.parametrize("group", whole_groups("compare"))

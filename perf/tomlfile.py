@@ -14,7 +14,7 @@ import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-__all__ = ["Path", "Section", "TomlError", "line_of", "load", "nearest", "places"]
+__all__ = ["Path", "Section", "TomlError", "closest", "line_of", "load", "nearest", "places"]
 
 Path = tuple[str | int, ...]
 
@@ -151,12 +151,17 @@ def _key_names(statement: str) -> list[str]:
     return []
 
 
+def closest(word: str, known: Iterable[str]) -> str | None:
+    """Return the known word that is most like `word`; None where none is near."""
+    return next(iter(difflib.get_close_matches(word, list(known), n=1, cutoff=0.5)), None)
+
+
 def nearest(word: str, known: Iterable[str]) -> str:
     """Return a hint at the known word that is most like `word`, or at all of them."""
     candidates = sorted(known)
-    close = difflib.get_close_matches(word, candidates, n=1)
-    if close:
-        return f"did you mean {close[0]!r}?"
+    found = closest(word, candidates)
+    if found is not None:
+        return f"did you mean {found!r}?"
     if not candidates or len(candidates) > 20:
         return "it is not known"
     return f"known are {', '.join(candidates)}"

@@ -218,7 +218,7 @@ def test_slurm_tests_need_slurms_packages(project, status, ran):
     folder = project / "tests" / "slurm"
     folder.mkdir()
     (folder / "packages.py").write_text(f"raise SystemExit({status})\n", encoding="utf-8")
-    (folder / "test_cluster.py").write_text("def test_it():\n    assert True\n", encoding="utf-8")
+    (folder / "test_cluster.py").write_text("def test_it():\n    assert 2 == 1 + 1\n", encoding="utf-8")
     done = press(project, "--no-venv", "-s", "slurm_tests")
     assert status == done.returncode
     assert ran is ("1 passed" in done.stdout)
@@ -229,7 +229,7 @@ def test_the_suites_own_tests_leave_slurm_alone(tmp_path):
     shutil.copy(ROOT / "pytest.ini", tmp_path)
     for name in ("tests/test_sums.py", "tests/slurm/test_cluster.py"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
-        (tmp_path / name).write_text("def test_it():\n    assert True\n", encoding="utf-8")
+        (tmp_path / name).write_text("def test_it():\n    assert 2 == 1 + 1\n", encoding="utf-8")
     counts = []
     for folder in ("tests", "tests/slurm"):
         command = [sys.executable, "-m", "pytest", folder, "--collect-only", "-qq"]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -11,7 +10,7 @@ import msgspec
 
 from perf.launch.text import harmless
 from perf.tomlfile import Path as Key
-from perf.tomlfile import line_of
+from perf.tomlfile import closest, line_of
 
 
 class SiteError(ValueError):
@@ -50,8 +49,8 @@ class Place:
 
 def nearest(word: str, known: Iterable[str]) -> str:
     """Return ``; did you mean ...?`` with the nearest known word, or nothing where none is near."""
-    found = difflib.get_close_matches(word, list(known), n=1, cutoff=0.5)
-    return f"; did you mean {found[0]!r}?" if found else ""
+    found = closest(word, known)
+    return f"; did you mean {found!r}?" if found else ""
 
 
 def _hint(what: str, value: Mapping[str, Any], parts: list[str]) -> str:

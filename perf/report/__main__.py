@@ -16,7 +16,7 @@ from perf.portable import systems_to_show
 from perf.report.lines import ProfileError, launch_profiles, render
 from perf.report.scripting import as_json
 from perf.report.stored import NoRun, StoredRun, load
-from perf.report.summary import environment_lines, summarize
+from perf.report.summary import Summary, environment_lines, summarize
 from perf.report.tables import print_report
 from perf.report.text import fit
 
@@ -74,9 +74,7 @@ def _tables(words: list[str]) -> int:
     if stored is None:
         return _USAGE
     console = Console(highlight=False)
-    known, notes = systems_to_show()
-    stored = dataclasses.replace(stored, notes=[*stored.notes, *notes])
-    summary = summarize(stored.records, stored.verdicts, known)
+    stored, summary = _summarized(stored)
     environment = environment_lines(stored.environment)
     print_report(console, summary, environment=environment, folder=stored.folder, notes=stored.notes)
     return _print_profiles(console, stored) if options.lines else 0
@@ -121,9 +119,7 @@ def _json(words: list[str]) -> int:
     if stored is None:
         return _USAGE
     # ASCII, so that any locale can write it.
-    known, notes = systems_to_show()
-    stored = dataclasses.replace(stored, notes=[*stored.notes, *notes])
-    summary = summarize(stored.records, stored.verdicts, known)
+    stored, summary = _summarized(stored)
     print(json.dumps(as_json(stored, summary), indent=2, allow_nan=False))
     return 0
 
@@ -156,6 +152,14 @@ def _tensorboard(words: list[str]) -> int:
     launches = "1 launch" if count == 1 else f"{count} launches"
     print(fit(f"{launches}: tensorboard --logdir {folder}", sys.stdout.encoding))
     return 0
+
+
+def _summarized(stored: StoredRun) -> tuple[StoredRun, Summary]:
+    """Return a run's rows, and the run with a note for each known system that could not be read."""
+    known, notes = systems_to_show()
+    return dataclasses.replace(stored, notes=[*stored.notes, *notes]), summarize(
+        stored.records, stored.verdicts, known
+    )
 
 
 def _load(folder: Path) -> StoredRun | None:

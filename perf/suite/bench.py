@@ -55,11 +55,6 @@ class Measurement:
         return METRICS[metric].values(self.launches)
 
     @property
-    def peak_memories(self) -> list[float]:
-        """Largest peak of allocated memory of any device, in bytes, of each launch that counted one."""
-        return METRICS["peak_memory"].values(self.launches)
-
-    @property
     def start_seconds(self) -> list[float]:
         """From a launch's first process to the end of its first step, in seconds, of each launch that says so."""
         found = (start_up(launch.startup_seconds, launch.first_step_seconds) for launch in self.launches)

@@ -26,8 +26,8 @@ from perf.launch.failure import LaunchFailed
 from perf.launch.forking import CannotFork, Servers
 from perf.launch.launcher import launch
 from perf.launch.lock import LockError, NodeLock
+from perf.launch.node_limits import read_cards
 from perf.launch.place import Place
-from perf.launch.power import power_limits_watts
 from perf.launch.preflight import NodeFacts, collect
 from perf.launch.stack import Stack, StackError, find_stack
 from perf.machine import cores_allowed, system_facts
@@ -123,7 +123,7 @@ class Measuring:
         self._run.write_environment(
             {
                 **system_facts(),
-                "gpu_power_limits_watts": power_limits_watts(stack.facts["gpus"]),
+                "gpu_power_limits_watts": [card.power_limit_watts for card in read_cards(stack)],
                 "stack": self._facts(stack),
                 **({"against": self._facts(self.old_stack)} if self._options.against else {}),
                 "options": options,

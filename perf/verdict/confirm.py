@@ -102,7 +102,7 @@ def _too_few(measured: Occasion, floor: Floor, can_measure: bool, least: int) ->
 def _kept(measured: Occasion, floor: Floor) -> tuple[str, ...]:
     reasons: tuple[str, ...] = (f"It is {_gap(measured, floor)}; {percent(_loss(floor))} is allowed.",)
     if floor.provisional:
-        reasons += ("The reference is provisional: it rests on a single occasion.",)
+        reasons += (f"The reference is provisional: {_why_provisional(floor)}.",)
     return reasons
 
 
@@ -141,10 +141,13 @@ def _confirmed(first: Occasion, second: Occasion, floor: Floor) -> Judgement:
 
 
 def _provisional(floor: Floor) -> str:
-    return (
-        f"The reference is provisional: it rests on the single occasion of {floor.dates[0]}, which may have been "
-        "the unusual one. Record more occasions to make a miss count."
-    )
+    return f"The reference is provisional: {_why_provisional(floor)}. Record more occasions here to make a miss count."
+
+
+def _why_provisional(floor: Floor) -> str:
+    if floor.occasions == 1:
+        return f"it rests on the single occasion of {floor.dates[0]}, which may have been the unusual one"
+    return "it is not known to be of the same system"
 
 
 def _where(measured: Occasion) -> str:

@@ -76,7 +76,7 @@ class Floor:
     occasions
         D.
     provisional
-        Whether it rests on a single occasion: a miss is then `inconclusive`.
+        Whether it rests on a single occasion, or may be another system's: a miss is then `inconclusive`.
     nodes
         The known nodes of the occasions.
     dates

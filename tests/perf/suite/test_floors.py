@@ -137,3 +137,13 @@ def test_an_occasion_is_a_run_on_a_node():
 def test_a_plan_is_part_of_the_key():
     """Epochs of a variant are another quantity than its window."""
     assert record().variant + "+epochs" == variant_of(record(plan="epochs"))
+
+
+def test_a_reference_of_what_may_be_another_system_says_so():
+    """With three occasions but an unknown CPU a miss is inconclusive, and not for want of occasions."""
+    known = library()
+    vague = Library([file for file, _ in known._matches], System("none", 0, None, None), "2026-11-28")
+    found, _ = floor_judgement(launches(80), THROUGHPUT, vague)
+    assert Verdict.INCONCLUSIVE is found.verdict
+    assert "provisional: it is not known to be of the same system" in " ".join(found.reasons)
+    assert "single occasion" not in " ".join(found.reasons)

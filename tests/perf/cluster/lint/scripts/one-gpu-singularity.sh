@@ -1,5 +1,5 @@
 #!/bin/bash
-# Quoted from NYU-RTS/rts-docs, 02_pytorch_intro.md, after a tutorial of Princeton University. Some lines are left out.
+# Quoted from NYU-RTS/rts-docs, 02_pytorch_intro.md, after a tutorial of Princeton University. Some lines are left out, and paths are shortened.
 #SBATCH --job-name=mnist         # create a short name for your job
 #SBATCH --nodes=1                # node count
 #SBATCH --ntasks=1               # total number of tasks across all nodes
@@ -10,5 +10,5 @@
 module purge
 srun singularity exec --nv \
 	    --overlay /scratch/NetID/pytorch-example/my_pytorch.ext3:ro \
-	    /scratch/work/public/singularity/cuda12.1.1-cudnn8.9.0-devel-ubuntu22.04.2.sif\
+	    /scratch/public/singularity/cuda12.1.1-cudnn8.9.0-devel-ubuntu22.04.2.sif\
 	    /bin/bash -c "source /ext3/env.sh; kernprof -o ${SLURM_JOBID}.lprof -l mnist_classify.py --epochs=3"
