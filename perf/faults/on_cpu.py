@@ -104,7 +104,7 @@ ON_CPU = (
         "communication",
         "One rank comes late to every step.",
         "test_ddp_overhead_in_weak_scaling",
-        r"step of .*ddp-2cpu(.|\n)*rank 1 of .* comes late",
+        r"step of .*ddp-2cpu(.|\n)*Rank 1 of .* comes late",
         launches=7,
         profile="quick",
     ),
@@ -136,7 +136,7 @@ ON_CPU = (
         "One rank hangs in native code.",
         LAUNCH,
         r"rank 1 ran past its time limit of [\d.]+ s while in phase(.|\n)*rank 0: .*waits for the others",
-        # A launch of that size takes 10 to 25 s, and 60 s where others keep the cores busy: its window has begun by then.
+        # A launch of that size takes 10 to 25 s, 60 s where others keep the cores busy: its window has begun by then.
         asked=(("time_limit_seconds", 90.0),),
     ),
     Fault(

@@ -59,8 +59,8 @@ def table(faults: Iterable[Fault], results: Mapping[str, Outcome]) -> str:
         What came of each one when it was planted, by name.
     """
     lines = ["| fault | kind | what is wrong | what must catch it | planted |", "|---|---|---|---|---|"]
-    for fault in faults:
-        lines.append(
-            f"| `{fault.name}` | {fault.kind} | {fault.what} | {catcher(fault)} | {result(results.get(fault.name))} |"
-        )
+    lines += [
+        f"| `{fault.name}` | {fault.kind} | {fault.what} | {catcher(fault)} | {result(results.get(fault.name))} |"
+        for fault in faults
+    ]
     return "\n".join(lines)

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 from perf import contract, records
 from perf.catalogue import GROUPS, Group, Member
-from perf.suite.plan import Context, build_spec, launches_planned, order_of_round
+from perf.suite.plan import Context, build_spec, in_the_tutorials_loop, launches_planned, order_of_round
 from perf.verdict.metrics import METRICS
 from perf.verdict.startup import start_up
 
@@ -91,6 +91,15 @@ class Source(Protocol):
     def sides(self, test: str, members: Sequence[Member]) -> list[Measurement]:
         """Return the members' launches, with those that were added for `test` behind the group's."""
 
+    def explain(self, members: Sequence[Member]) -> list[contract.LaunchRecord]:
+        """Return launches that tell where the time of members goes: phases of each, a line profile of the first.
+
+        None of them is judged. What can't be had is left out.
+        """
+
+    def rates(self) -> list[contract.LaunchRecord]:
+        """Return the launches that measured the machine, as far as there are any yet."""
+
 
 @dataclass
 class _Taken:
@@ -101,6 +110,8 @@ class _Taken:
     """By member and purpose: '' for the group's rounds, a test's name for launches added for it, an extra's name."""
     replaced: dict[str, list[contract.LaunchRecord]] = field(default_factory=dict)
     """By member: launches that others were taken for."""
+    extras: dict[tuple[str, str], contract.LaunchRecord] = field(default_factory=dict)
+    """By member and extra: launches that are never judged."""
     measured: bool = False
 
 
@@ -195,6 +206,32 @@ class Bench:
                 raise taken.failures[member.id, test]
         return True
 
+    def explain(self, members: Sequence[Member]) -> list[contract.LaunchRecord]:
+        """Take, once a run, what tells where the time of members goes; a launch that fails is told and left out."""
+        found = []
+        for member, extra in [*((m, "phases") for m in members), (members[0], "line-profile")]:
+            taken = self._taken[member.group]
+            key = (member.id, extra)
+            if not in_the_tutorials_loop(member.variant):
+                continue
+            if key not in taken.extras and key not in taken.failures:
+                asked = f"{member.id} failed a judgement: one more launch, for its {extra}, never judged"
+                self._event("extend", member.group, member=member.id, total=1, text=asked)
+                self._one(taken, member, 0, of=1, extra=extra)
+            if key in taken.extras:
+                found.append(taken.extras[key])
+        return found
+
+    def rates(self) -> list[contract.LaunchRecord]:
+        """Return the launches that measured the machine so far."""
+        return [
+            one
+            for taken in self._taken.values()
+            for launches in taken.launches.values()
+            for one in launches
+            if one.rates
+        ]
+
     def _group(self, group: Group) -> _Taken:
         taken = self._taken.setdefault(group.name, _Taken())
         if taken.measured:
@@ -243,6 +280,8 @@ class Bench:
                 line_profile=extra == "line-profile",
             )
             record = self._try(taken, purpose, member, spec, replaces, of, extra)
+            if record is not None and extra:
+                taken.extras[member.id, extra] = record
             if record is None or extra:
                 return
             if not record.unfit or len(pick(taken.replaced.get(member.id, []), escalation)) >= REPLACEMENTS:
@@ -277,6 +316,11 @@ class Bench:
         except Exception as error:  # noqa: BLE001
             # Whatever stops a launch stops this member only; pytest shows the error for each of its tests.
             taken.failures[purpose] = error
+            if extra and extra not in self._extras:
+                # Nobody asked for it but the suite itself: a stack without line_profiler has no failed launch.
+                lacking = f"no {extra}: {str(error).partition(chr(10))[0]}"
+                self._event("done", member.group, **about, text=lacking)
+                return None
             failure = getattr(error, "facts", {})
             self._event("failed", member.group, **about, text=str(error), failure=failure)
             return None
@@ -300,13 +344,18 @@ class Stored:
         self._launches: dict[tuple[str, str], list[contract.LaunchRecord]] = {}
         self._replaced: dict[tuple[str, str], list[contract.LaunchRecord]] = {}
         found = list(launches)
+        self._extras: dict[tuple[str, str], list[contract.LaunchRecord]] = {}
+        self._rates = [record for record in found if record.rates]
         again = {(record.run, record.replaces) for record in found if record.replaces}
         for record in found:
-            if record.phase_seconds is None and not record.line_profiles:
-                plan = "" if record.plan == "window" else f"+{record.plan}"
-                side = f"@{record.side}" if record.side else ""
-                kept = self._replaced if (record.run, record.launch) in again else self._launches
-                kept.setdefault((record.group, record.variant + plan + side), []).append(record)
+            plan = "" if record.plan == "window" else f"+{record.plan}"
+            side = f"@{record.side}" if record.side else ""
+            key = (record.group, record.variant + plan + side)
+            if record.phase_seconds is not None or record.line_profiles:
+                self._extras.setdefault(key, []).append(record)
+                continue
+            kept = self._replaced if (record.run, record.launch) in again else self._launches
+            kept.setdefault(key, []).append(record)
 
     def lacks(self, member: Member) -> str | None:
         """Return why the member can't be judged again: there is no launch of it in its group; None if there is."""
@@ -346,3 +395,11 @@ class Stored:
     def more(self, test: str, sides: Sequence[Member], launches: int) -> bool:
         """Stored launches can't be added to."""
         return False
+
+    def explain(self, members: Sequence[Member]) -> list[contract.LaunchRecord]:
+        """Return the stored launches that tell where the time of members goes."""
+        return [one for m in members for one in self._extras.get((m.group, m.id), [])]
+
+    def rates(self) -> list[contract.LaunchRecord]:
+        """Return the stored launches that measured the machine."""
+        return self._rates

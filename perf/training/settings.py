@@ -139,9 +139,11 @@ def _ddp_facts(model: DistributedDataParallel) -> dict[str, Any]:
     """Return DDP's own account of itself; buckets are rebuilt after the first step, so ask after training."""
     # torch has no public name for it; there since 1.8.
     logged = model._get_ddp_logging_data()  # noqa: SLF001
-    sizes = str(logged.get("rebuilt_bucket_sizes") or logged.get("bucket_sizes") or "")
+    rebuilt = str(logged.get("rebuilt_bucket_sizes") or "")
+    sizes = rebuilt or str(logged.get("bucket_sizes") or "")
     return {
         "bucket_bytes": [int(size) for size in sizes.replace(",", " ").split()],
+        "rebuilt": bool(rebuilt),
         "bucket_cap_bytes": logged.get("bucket_cap_bytes"),
         "gradient_as_bucket_view": model.gradient_as_bucket_view,
         "static_graph": model.static_graph,
@@ -195,7 +197,8 @@ def not_in_force(spec: LaunchSpec, effective: dict[str, Any]) -> list[str]:
 
 def _unlike_buckets(ddp: dict[str, Any]) -> list[str]:
     """Say where DDP's buckets can't be those of its defaults, which is what every variant asks for."""
-    sizes = ddp.get("bucket_bytes") or []
+    # Before the first backward pass they are a guess: a loader alone never makes one.
+    sizes = (ddp.get("bucket_bytes") or []) if ddp.get("rebuilt") else []
     whole = sum(sizes)
     # The first is closed at 1 MiB, each later one but the last at 25 MiB or more.
     most = 2 + whole // BUCKET_BYTES

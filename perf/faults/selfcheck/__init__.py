@@ -1,1 +1,1 @@
-"""``python -m perf.faults.selfcheck``: plants every fault that the machine carries, and judges clean launches between."""
+"""``python -m perf.faults.selfcheck``: plants every fault that the machine carries, with clean judgements between."""

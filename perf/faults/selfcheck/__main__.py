@@ -1,7 +1,7 @@
 """Plant every fault that this machine carries, with clean judgements between; the command under ``nox -s selfcheck``.
 
-Writes ``selfcheck.json`` after each fault: how many were planted, caught and named, how many clean judgements alarmed, and
-a row a fault. Exit status 0: all were caught and named, and nothing clean failed. 1: not so. 4: misuse.
+Writes ``selfcheck.json`` after each step: how many were planted, caught and named, how many clean judgements alarmed,
+and a row a fault. Exit status 0: all were caught and named, and nothing clean failed. 1: not so. 4: misuse.
 """
 
 from __future__ import annotations

@@ -54,7 +54,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Clean:
-    """One judgement of launches without a fault. `verdict` is the judgement's, or ``failed`` where a launch gave none."""
+    """One judgement of launches without a fault. `verdict` is its own, or ``failed`` where a launch gave no record."""
 
     number: int
     what: str
@@ -125,12 +125,12 @@ class Results:
         if weak:
             found.append(f"planted at less than {ENOUGH} times what could be seen: {', '.join(weak)}")
         counts = self.counts()
-        return [
-            *found,
+        whole = (
             f"{counts['planted']} faults planted, {counts['caught']} caught, {counts['named']} of them named; "
             f"{counts['clean_runs']} clean judgements, {counts['false_alarms']} false alarms, "
-            f"{counts['clean_inconclusive']} inconclusive; {self.seconds:.0f} s",
-        ]
+            f"{counts['clean_inconclusive']} inconclusive; {self.seconds:.0f} s"
+        )
+        return [*found, whole]
 
 
 def read(text: str, where: str) -> Results:
