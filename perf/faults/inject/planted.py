@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import planted_gpus
-import planted_ranks
-import planted_ways
-from planting import Plant
+from perf.faults.inject import planted_gpus, planted_ranks, planted_ways
+from perf.faults.inject.planting import Plant
 
 PLANTS: dict[str, Plant] = {**planted_ways.PLANTS, **planted_gpus.PLANTS, **planted_ranks.PLANTS}

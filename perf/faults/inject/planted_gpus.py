@@ -8,7 +8,7 @@ import sys
 import time
 from typing import Any
 
-from planting import After, Plant, Rank, each_step
+from perf.faults.inject.planting import After, Plant, Rank, each_step
 
 FIRST_LEVEL_STEP, LAST_LEVEL_STEP = 10, 18
 """Steps between which a step's time is taken: behind the first ones, which load kernels, and before the window."""

@@ -8,7 +8,17 @@ import os
 import time
 from typing import Any
 
-from planting import LAST_RANK, SLOW_SECONDS, STEP, After, Plant, Rank, at_step, each_step, replaced_file
+from perf.faults.inject.planting import (
+    LAST_RANK,
+    SLOW_SECONDS,
+    STEP,
+    After,
+    Plant,
+    Rank,
+    at_step,
+    each_step,
+    replaced_file,
+)
 
 # Communication.
 

@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable
 from typing import Any
 
-from planting import LAST_RANK, SLOW_SECONDS, After, Plant, Rank, slow_fetch
+from perf.faults.inject.planting import LAST_RANK, SLOW_SECONDS, After, Plant, Rank, slow_fetch
 
 COLD_SECONDS = 0.4
 """A whole first epoch of smoke's 64 batches then takes 26 s: also on a machine that others keep busy, where a later one

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from typing import Any
 
 PLANT = "STACKPROOF_PLANT"
-HERE = os.path.dirname(os.path.abspath(__file__))
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
 
 
 class AfterImport(importlib.abc.MetaPathFinder):
@@ -60,11 +60,12 @@ def main() -> None:
         return
     finder = AfterImport()
     sys.meta_path.insert(0, finder)
-    sys.path.insert(0, HERE)
+    # The plants alone: nothing of the suite that runs in this process is touched, or imported with them.
+    sys.path.insert(0, ROOT)
     try:
-        import planted
+        from perf.faults.inject import planted
     finally:
-        sys.path.remove(HERE)
+        sys.path.remove(ROOT)
     planted.PLANTS[name](finder.add, lambda: int(os.environ.get("RANK", "0")))
 
 

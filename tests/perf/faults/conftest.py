@@ -1,13 +1,12 @@
-"""Launch records, and the plants as their own process imports them."""
+"""Launch records, and the plants."""
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import pytest
 
-from perf.faults.plant import INJECT
+from perf.faults.inject.planted import PLANTS
 
 HELPERS = Path(__file__).parents[1] / "suite" / "helpers"
 
@@ -22,9 +21,6 @@ def make_record(monkeypatch):
 
 
 @pytest.fixture
-def plants(monkeypatch):
+def plants():
     """Return every plant by its fault's name."""
-    monkeypatch.setattr(sys, "path", [*sys.path, str(INJECT)])
-    import planted
-
-    return planted.PLANTS
+    return PLANTS

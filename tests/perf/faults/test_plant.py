@@ -220,7 +220,7 @@ def test_a_synchronized_step_waits_many_times(plants, monkeypatch):
 @pytest.mark.parametrize(("percent", "step", "cycles"), [(3, 0.02, 1_200_000), (5, 0.01, 1_000_000)])
 def test_a_slower_kernel_takes_a_share_of_the_measured_step(plants, monkeypatch, percent, step, cycles):
     """From the 18th step on a kernel that counts cycles is queued: the share of a step, by the card's own clock."""
-    import planted_gpus
+    from perf.faults.inject import planted_gpus
 
     now = [0.0]
 
