@@ -9,6 +9,7 @@ import time
 from typing import Any
 
 from perf.faults.inject.planting import (
+    HANG_STEP,
     LAST_RANK,
     SLOW_SECONDS,
     STEP,
@@ -66,7 +67,7 @@ def rank_hangs(after: After, rank: Rank) -> None:
     """One rank hangs in native code, which holds the interpreter's lock."""
     import ctypes
 
-    at_step(after, STEP, lambda: ctypes.PyDLL(None).sleep(3600 if rank() == LAST_RANK else 0))
+    at_step(after, HANG_STEP, lambda: ctypes.PyDLL(None).sleep(3600 if rank() == LAST_RANK else 0))
 
 
 def rank_killed(after: After, rank: Rank) -> None:

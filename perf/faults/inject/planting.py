@@ -22,6 +22,9 @@ LAST_RANK = 1
 STEP = 25
 """Behind the 20 steps of warm-up, inside the window."""
 
+HANG_STEP = 2
+"""As early as there is something to wait for: on a machine that others keep busy 90 s were over before step 25."""
+
 SLOW_SECONDS = 0.4
 """Several times a step of the smallest network on a CPU: 50 to 100 ms, and 150 ms where others keep the cores busy."""
 

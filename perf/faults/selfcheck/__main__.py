@@ -177,13 +177,17 @@ def _planned(planned: Plan) -> list[str]:
     return [*found, *(f"{name}: not planted: {reason}" for name, reason in planned.left_out.items())]
 
 
-def _print_table(path: Path) -> int:
+def _print_table(paths: Sequence[Path]) -> int:
+    """Print the table of some results; a fault that several of them planted is told as the last one has it."""
+    found: dict[str, Row] = {}
     try:
-        results = read(path.read_text(encoding="utf-8"), str(path))
+        for path in paths:
+            results = read(path.read_text(encoding="utf-8"), str(path))
+            found |= {row.name: row for row in results.rows if row.carried}
     except (BadResults, OSError, UnicodeDecodeError) as error:
         _say(f"error: {error}", sys.stderr)
         return EXIT_USAGE
-    print(table(FAULTS.values(), {row.name: row for row in results.rows}))
+    print(table(FAULTS.values(), found))
     return 0
 
 
@@ -224,7 +228,13 @@ def _parser() -> argparse.ArgumentParser:
     )
     add("--stop", action="store_true", help="begin nothing more when --seconds are over")
     add("--dry-run", action="store_true", help="say what would be planted, and end")
-    add("--table", type=Path, metavar="FILE", help="print the table of a selfcheck.json in Markdown, and end")
+    add(
+        "--table",
+        type=Path,
+        nargs="+",
+        metavar="FILE",
+        help="print the table of one or more selfcheck.json in Markdown, and end",
+    )
     return parser
 
 

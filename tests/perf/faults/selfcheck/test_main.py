@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import dataclasses
 import json
 import sys
 
@@ -104,6 +105,14 @@ def test_the_table_is_printed_from_a_file(tmp_path, capsys):
     path.write_text(Results({}, [row], [], 1.0).text())
     assert 0 == main(["--table", str(path)])
     assert "| caught and named, 8 s |" in capsys.readouterr().out
+
+    later = tmp_path / "later.json"
+    rows = [dataclasses.replace(row, seconds=9.0), Row("rank-killed", carried=False, why_not="no time")]
+    later.write_text(Results({}, rows, [], 1.0).text())
+    assert 0 == main(["--table", str(path), str(later)])
+    said = capsys.readouterr().out
+    assert "| caught and named, 9 s |" in said
+    assert "8 s" not in said
 
     path.write_text("{}")
     assert 4 == main(["--table", str(path)])
