@@ -85,6 +85,11 @@ class Session:
         indices: list[list[int]] = []
         watched = Watched(feed, meter)
         self._train(self._epoch_function(built, watched, meter, indices), loader, built, meter)
+        # Before anything is looked at, which takes memory too.
+        peak, reserved = (
+            self._per_device(read)
+            for read in (torch.cuda.max_memory_allocated, torch.cuda.max_memory_reserved)
+        )
         self._enter("read-back")
         # An audit's batches are numbers, with nothing to look at.
         first_batch = None if spec.plan == "audit" else watched.first_batch
@@ -131,8 +136,8 @@ class Session:
             epochs=self._with_audits(indices),
             parameters=built.parameters,
             parameters_digest=None if spec.mode == "io" else _digest(strategies.unwrap(built.model)),
-            peak_memory_bytes=self._per_device(torch.cuda.max_memory_allocated),
-            reserved_memory_bytes=self._per_device(torch.cuda.max_memory_reserved),
+            peak_memory_bytes=peak,
+            reserved_memory_bytes=reserved,
             allocator_retries=self._retries,
             effective=effective,
             threads={**usage.threads(), **(self._binding or {})},
@@ -352,7 +357,21 @@ def _loss_tenths(losses: list[torch.Tensor]) -> tuple[Optional[float], Optional[
 def _digest(model: torch.nn.Module) -> str:
     """Return a digest of all parameters, bit for bit: DDP keeps them equal on all ranks."""
     digest = hashlib.sha256()
+    sums = []
     for name, parameter in sorted(model.named_parameters()):
-        digest.update(name.encode())
-        digest.update(parameter.detach().cpu().contiguous().view(torch.uint8).numpy().tobytes())
+        digest.update(f"{name} {tuple(parameter.shape)} {parameter.dtype}".encode())
+        sums.append(_bit_sums(parameter.detach()))
+    digest.update(torch.stack(sums).cpu().numpy().tobytes())
     return digest.hexdigest()[:32]
+
+
+def _bit_sums(values: torch.Tensor) -> torch.Tensor:
+    """Return two sums over the bits of all elements, the second weighted by place, modulo 2**64; shape (2,), int64.
+
+    They are summed where the parameters lie: 468 MB of the largest network took 3 s to copy and to hash on one core.
+    Sums of integers do not depend on the order of summation, as those of floating-point numbers do.
+    """
+    as_integers = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
+    bits = values.contiguous().view(as_integers[values.element_size()]).flatten().to(torch.int64)
+    places = torch.arange(len(bits), device=bits.device, dtype=torch.int64).mul_(2).add_(1)
+    return torch.stack([bits.sum(), bits.mul_(places).sum()])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import copy
 import dataclasses
 import math
 import os
@@ -20,6 +21,7 @@ from torch.utils.data import Subset
 
 from perf import contract
 from perf.contract import LaunchSpec, RankRecord
+from perf.training import session
 from perf.training.audit import audit_facts
 from perf.training.identity import Identity
 from perf.training.loaders import LoaderPlan, Numbers, native_loader
@@ -134,6 +136,21 @@ def test_the_loss_falls_and_parameters_are_digested(run):
     assert (one.parameters_digest, one.loss_last) == (same.parameters_digest, same.loss_last)
     assert one.parameters_digest != other.parameters_digest
     assert 32 == len(one.parameters_digest)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float64])
+def test_the_digest_sees_the_last_bit_and_the_place_of_a_parameter(dtype):
+    """Two values exchanged, or one that differs in its last bit, give another digest; a copy gives the same."""
+    torch.manual_seed(0)
+    network = torch.nn.Linear(7, 3).to(dtype)
+    exchanged, nudged, same = (copy.deepcopy(network) for _ in range(3))
+    with torch.no_grad():
+        exchanged.weight[0, [0, 1]] = network.weight[0, [1, 0]]
+        bits = nudged.weight.view({2: torch.int16, 4: torch.int32, 8: torch.int64}[dtype.itemsize])
+        bits[2, 6] ^= 1
+
+    assert session._digest(network) == session._digest(same)
+    assert 3 == len({session._digest(n) for n in (network, exchanged, nudged)})
 
 
 def test_a_loss_that_is_not_finite_is_said_so(run):
