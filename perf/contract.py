@@ -41,6 +41,9 @@ UNAVAILABLE = "unavailable"
 OPTIMIZATIONS = ("channels_last", "non_blocking", "fused", "compile", "cuda_graph", "autotune")
 """Switches of a launch, in the order in which they are written."""
 
+FEWEST_STEPS = 50
+"""Steps of the shortest window on a GPU, as the design has it: its halves still have a median of 25 steps each."""
+
 T = TypeVar("T")
 
 
@@ -68,7 +71,8 @@ class LaunchSpec:
     `pin_memory` (null: on a GPU) belong to loaders with workers. `save_model` writes the trained parameters beside
     the record, as the tutorials do. `side` is ``old`` or ``new`` where two stacks are compared, `launcher` is
     ``fresh`` or, where the process was forked from one that had imported torch, ``fork``. `numa` binds each rank to
-    the cores beside its GPU, where they suffice.
+    the cores beside its GPU, where they suffice. A window that would take longer than `max_seconds` (0: no limit) has
+    fewer steps than `timed_steps`, but no fewer than `FEWEST_STEPS`.
     """
 
     run: str
@@ -119,6 +123,7 @@ class LaunchSpec:
     side: str = ""
     launcher: str = "fresh"
     numa: bool = False
+    max_seconds: float = 0.0
     schema: int = SCHEMA
 
     @property

@@ -173,7 +173,7 @@ def _tuning(make: Maker) -> Iterator[Declaration]:
     rungs = [make.single("synthetic", **changes) for changes in RUNGS.values()]
     everything = EVERYTHING.get(make.workload)
     together = [make.single("synthetic", **everything)] if everything else []
-    yield Declaration("ladder", _windows(base, *rungs, *together), profiles=full)
+    yield Declaration("ladder", _windows(base, *rungs, *together, *_uncompiled(make)), profiles=full)
     if everything:
         resident = make.single(loader="resident", **everything)
         one_worker = make.single(workers=1)
@@ -181,6 +181,14 @@ def _tuning(make: Maker) -> Iterator[Declaration]:
             "tuned", _windows(one_worker, resident, *together, make.single(**everything)), profiles=full
         )
     yield Declaration("overlap", _windows(make.single(), make.single(**OVERLAP)), profiles=full)
+
+
+def _uncompiled(make: Maker) -> Iterator[Variant]:
+    """Yield all rungs together but for the compiler, which costs a launch most and is not on every stack."""
+    everything = EVERYTHING.get(make.workload, {})
+    if "compile" in everything.get("optimizations", ()):
+        rest = tuple(name for name in everything["optimizations"] if name != "compile")
+        yield make.single("synthetic", **{**everything, "optimizations": rest})
 
 
 def _choices(make: Maker) -> Iterator[Declaration]:

@@ -114,6 +114,8 @@ def build_spec(
         warmup_steps=sizes.warmup_steps,
         timed_steps=max(sizes.timed_steps, STALL_STEPS) if stalls else sizes.timed_steps,
         min_seconds=sizes.min_seconds,
+        # A share of slow steps needs all of its steps.
+        max_seconds=0.0 if stalls else sizes.max_seconds,
         epochs=sizes.epochs,
         cache_dir=context.cache_dir,
         out_dir=str(out_dir),

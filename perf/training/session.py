@@ -98,9 +98,10 @@ class Session:
         if problems:
             raise settings.NotInForce("; ".join(problems))
         step_seconds = meter.step_seconds()
-        if len(step_seconds) < spec.timed_steps:
+        fewest = min(spec.timed_steps, contract.FEWEST_STEPS) if spec.max_seconds > 0 else spec.timed_steps
+        if len(step_seconds) < fewest:
             raise RuntimeError(
-                f"the window holds {len(step_seconds)} steps, {spec.timed_steps} were asked for: "
+                f"the window holds {len(step_seconds)} steps, {fewest} were asked for: "
                 f"{meter.total_steps} steps were trained, {spec.warmup_steps} of them as warm-up"
             )
         if spec.save_model and identity.rank == 0 and spec.mode != "io":
@@ -207,6 +208,7 @@ class Session:
             rewarm_steps=queue,
             timed_steps=spec.timed_steps,
             min_seconds=spec.min_seconds,
+            max_seconds=spec.max_seconds,
             stop_when_timed=spec.plan == "window",
             agree=lambda steps: strategies.largest(steps, identity.device),
             align=strategies.wait_for_all,

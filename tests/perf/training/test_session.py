@@ -91,6 +91,13 @@ def test_a_window_lasts_its_least_time(run):
     assert len(record.step_seconds) > 6
 
 
+def test_a_window_that_would_take_too_long_is_shorter(run):
+    """With a limit the window has the fewest steps that are allowed, and the record is complete all the same."""
+    record = run(warmup_steps=20, timed_steps=200, min_seconds=0.001, max_seconds=0.001)
+
+    assert contract.FEWEST_STEPS == len(record.step_seconds)
+
+
 def test_the_record_says_who_measured_what(run):
     """Names from the spec, rank and devices from the process, stack and data from what was loaded."""
     record = run()
