@@ -68,7 +68,7 @@ class LaunchSpec:
     `pin_memory` (null: on a GPU) belong to loaders with workers. `save_model` writes the trained parameters beside
     the record, as the tutorials do. `side` is ``old`` or ``new`` where two stacks are compared, `launcher` is
     ``fresh`` or, where the process was forked from one that had imported torch, ``fork``. `numa` binds each rank to
-    the cores beside its GPU, where they suffice.
+    the cores beside its GPU, where they suffice. `watch_operators` has torch's profiler watch the window.
     """
 
     run: str
@@ -119,6 +119,7 @@ class LaunchSpec:
     side: str = ""
     launcher: str = "fresh"
     numa: bool = False
+    watch_operators: bool = False
     schema: int = SCHEMA
 
     @property
@@ -147,6 +148,18 @@ class Rate:
     spread: Optional[float] = None
     about: dict[str, Any] = field(default_factory=dict)
     reason: str = ""
+
+
+@dataclass(frozen=True)
+class Operator:
+    """One operator or kernel of a step, as torch's profiler saw it: calls and own seconds a step, without its children.
+
+    `host_seconds` is time on the host's threads, `device_seconds` on the devices.
+    """
+
+    calls: float
+    host_seconds: float
+    device_seconds: float
 
 
 @dataclass(frozen=True)
@@ -227,6 +240,7 @@ class RankRecord:
     drain_seconds: Optional[float] = None
     rates: dict[str, Rate] = field(default_factory=dict)
     window_edges: list[list[float]] = field(default_factory=list)
+    operators: Optional[dict[str, Operator]] = None
     schema: int = SCHEMA
 
 
@@ -310,7 +324,13 @@ class LaunchRecord:
     launcher: str = "fresh"
     unfit: list[str] = field(default_factory=list)
     replaces: str = ""
+    operators: list[dict[str, Operator]] = field(default_factory=list)
     schema: int = SCHEMA
+
+    @property
+    def profiled(self) -> bool:
+        """Whether something watched the steps that slows them: such a launch is never judged."""
+        return self.phase_seconds is not None or bool(self.line_profiles) or bool(self.operators)
 
 
 def encode(message: Any) -> str:
