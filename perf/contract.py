@@ -72,7 +72,7 @@ class LaunchSpec:
     the record, as the tutorials do. `side` is ``old`` or ``new`` where two stacks are compared, `launcher` is
     ``fresh`` or, where the process was forked from one that had imported torch, ``fork``. `numa` binds each rank to
     the cores beside its GPU, where they suffice. A window that would take longer than `max_seconds` (0: no limit) has
-    fewer steps than `timed_steps`, but no fewer than `FEWEST_STEPS`.
+    fewer steps than `timed_steps`, but no fewer than `FEWEST_STEPS`. `watch_operators` has torch's profiler watch it.
     """
 
     run: str
@@ -124,6 +124,7 @@ class LaunchSpec:
     launcher: str = "fresh"
     numa: bool = False
     max_seconds: float = 0.0
+    watch_operators: bool = False
     schema: int = SCHEMA
 
     @property
@@ -152,6 +153,18 @@ class Rate:
     spread: Optional[float] = None
     about: dict[str, Any] = field(default_factory=dict)
     reason: str = ""
+
+
+@dataclass(frozen=True)
+class Operator:
+    """One operator or kernel of a step, as torch's profiler saw it: calls and own seconds a step, without its children.
+
+    `host_seconds` is time on the host's threads, `device_seconds` on the devices.
+    """
+
+    calls: float
+    host_seconds: float
+    device_seconds: float
 
 
 @dataclass(frozen=True)
@@ -232,6 +245,7 @@ class RankRecord:
     drain_seconds: Optional[float] = None
     rates: dict[str, Rate] = field(default_factory=dict)
     window_edges: list[list[float]] = field(default_factory=list)
+    operators: Optional[dict[str, Operator]] = None
     schema: int = SCHEMA
 
 
@@ -315,7 +329,13 @@ class LaunchRecord:
     launcher: str = "fresh"
     unfit: list[str] = field(default_factory=list)
     replaces: str = ""
+    operators: list[dict[str, Operator]] = field(default_factory=list)
     schema: int = SCHEMA
+
+    @property
+    def profiled(self) -> bool:
+        """Whether something watched the steps that slows them: such a launch is never judged."""
+        return self.phase_seconds is not None or bool(self.line_profiles) or bool(self.operators)
 
 
 def encode(message: Any) -> str:

@@ -189,7 +189,30 @@ STALL_MARGIN = Limit(
     "(docs/trust.md).",
 )
 
-COMPARED = {limit.metric: limit for limit in (STEP_MARGIN, START_MARGIN, MEMORY_MARGIN, STALL_MARGIN)}
+QUOTIENT = 1.5
+"""What a margin of step times is multiplied by for a quotient of two of them, measured in the same rounds: it spreads by
+the square root of 2 as much, rounded up."""
+
+LOADER_MARGIN = Limit(
+    "loader_share",
+    QUOTIENT * STEP_MARGIN.value,
+    "margin",
+    "Points by which the loader's share of a step may rise: the share is one less a quotient of two steps, and near 0 "
+    "it changes by as much as that quotient. With --margin it is one and a half times that.",
+)
+
+SCALING_MARGIN = Limit(
+    "scaling",
+    QUOTIENT * STEP_MARGIN.value,
+    "margin",
+    "By how much the step on several devices over that on one may rise, each with as many samples: the reciprocal of "
+    "the scaling efficiency, a quotient of two steps. With --margin it is one and a half times that.",
+)
+
+COMPARED = {
+    limit.metric: limit
+    for limit in (STEP_MARGIN, START_MARGIN, MEMORY_MARGIN, STALL_MARGIN, LOADER_MARGIN, SCALING_MARGIN)
+}
 """By how much the new one of two stacks may be worse."""
 
 LIMITS = (

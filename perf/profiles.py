@@ -143,3 +143,7 @@ PROFILES = {
 for _name in ("compare", "compare-full"):
     # Every comparison is judged, and up to the last look: that is what whoever compares two stacks waits for.
     PROFILES[_name] = dataclasses.replace(PROFILES["full"], name=_name, judge_all=True, stalls=True)
+# The same in smoke's sizes, to try it on a laptop. Short windows spread more, so it wants a wider margin.
+PROFILES["compare-smoke"] = dataclasses.replace(
+    PROFILES["smoke"], name="compare-smoke", cap=PROFILES["full"].cap, judge_all=True
+)

@@ -131,6 +131,7 @@ def merge(
         side=spec.side,
         launcher=spec.launcher,
         unfit=unfit,
+        operators=[record.operators for record in clean if record.operators is not None],
     )
 
 

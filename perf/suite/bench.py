@@ -91,6 +91,11 @@ class Source(Protocol):
     def sides(self, test: str, members: Sequence[Member]) -> list[Measurement]:
         """Return the members' launches, with those that were added for `test` behind the group's."""
 
+    def watched(
+        self, members: Sequence[Member], kind: str, launches: int
+    ) -> dict[str, list[contract.LaunchRecord]]:
+        """Return, by member, launches beside the judged ones that say why: ``phases``, ``operators``, ``rates``."""
+
 
 @dataclass
 class _Taken:
@@ -101,6 +106,8 @@ class _Taken:
     """By member and purpose: '' for the group's rounds, a test's name for launches added for it, an extra's name."""
     replaced: dict[str, list[contract.LaunchRecord]] = field(default_factory=dict)
     """By member: launches that others were taken for."""
+    watched: dict[tuple[str, str], list[contract.LaunchRecord]] = field(default_factory=dict)
+    """By member and kind: launches beside the judged ones."""
     measured: bool = False
 
 
@@ -195,6 +202,19 @@ class Bench:
                 raise taken.failures[member.id, test]
         return True
 
+    def watched(
+        self, members: Sequence[Member], kind: str, launches: int
+    ) -> dict[str, list[contract.LaunchRecord]]:
+        """Return launches that are never judged, taken now if need be; none of a member that gave none."""
+        taken = self._taken.setdefault(members[0].group, _Taken())
+        lacking = [member for member in members if (member.id, kind) not in taken.watched]
+        if lacking:
+            self._event("extend", members[0].group, total=launches * len(lacking), text=f"{kind}, to say why")
+        for round_number in range(launches):
+            for member in order_of_round(lacking, round_number):
+                self._one(taken, member, round_number, of=launches, extra=kind)
+        return {member.id: taken.watched.setdefault((member.id, kind), []) for member in members}
+
     def _group(self, group: Group) -> _Taken:
         taken = self._taken.setdefault(group.name, _Taken())
         if taken.measured:
@@ -241,8 +261,11 @@ class Bench:
                 escalation=escalation,
                 phases=extra == "phases",
                 line_profile=extra == "line-profile",
+                operators=extra == "operators",
             )
             record = self._try(taken, purpose, member, spec, replaces, of, extra)
+            if record is not None and extra:
+                taken.watched.setdefault((member.id, extra), []).append(record)
             if record is None or extra:
                 return
             if not record.unfit or len(pick(taken.replaced.get(member.id, []), escalation)) >= REPLACEMENTS:
@@ -301,12 +324,13 @@ class Stored:
         self._replaced: dict[tuple[str, str], list[contract.LaunchRecord]] = {}
         found = list(launches)
         again = {(record.run, record.replaces) for record in found if record.replaces}
+        self._watched: dict[tuple[str, str], list[contract.LaunchRecord]] = {}
         for record in found:
-            if record.phase_seconds is None and not record.line_profiles:
-                plan = "" if record.plan == "window" else f"+{record.plan}"
-                side = f"@{record.side}" if record.side else ""
+            if record.profiled:
+                self._watched.setdefault((record.group, _member_id(record)), []).append(record)
+            else:
                 kept = self._replaced if (record.run, record.launch) in again else self._launches
-                kept.setdefault((record.group, record.variant + plan + side), []).append(record)
+                kept.setdefault((record.group, _member_id(record)), []).append(record)
 
     def lacks(self, member: Member) -> str | None:
         """Return why the member can't be judged again: there is no launch of it in its group; None if there is."""
@@ -346,3 +370,28 @@ class Stored:
     def more(self, test: str, sides: Sequence[Member], launches: int) -> bool:
         """Stored launches can't be added to."""
         return False
+
+    def watched(
+        self, members: Sequence[Member], kind: str, launches: int
+    ) -> dict[str, list[contract.LaunchRecord]]:
+        """Return the stored launches of that kind."""
+        shown: dict[str, Callable[[contract.LaunchRecord], bool]] = {
+            "phases": lambda record: record.phase_seconds is not None,
+            "operators": lambda record: bool(record.operators),
+            "rates": lambda record: bool(record.rates),
+        }
+        return {
+            m.id: [
+                record
+                for kept in (self._watched, self._launches)
+                for record in kept.get((m.group, m.id), [])
+                if shown[kind](record)
+            ]
+            for m in members
+        }
+
+
+def _member_id(record: contract.LaunchRecord) -> str:
+    """Return the id of the member that a record is of."""
+    plan = "" if record.plan == "window" else f"+{record.plan}"
+    return record.variant + plan + (f"@{record.side}" if record.side else "")

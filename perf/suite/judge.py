@@ -5,12 +5,11 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import Protocol
 
 from perf import records
 from perf.catalogue import GROUPS, Group, Member, Pair
 from perf.contract import LaunchRecord
-from perf.limits import COMPARED, STEP_MARGIN, Limit, Override, overridden
+from perf.limits import Limit, Override, overridden
 from perf.profiles import Profile
 from perf.suite.bench import Measurement, Source
 from perf.suite.fitness import replaced_in_words, unsteady_in_words
@@ -18,6 +17,16 @@ from perf.suite.floors import floor_judgement
 from perf.suite.outcomes import ExpectedMiss, LimitMissed, Unproven
 from perf.suite.plan import launches_planned
 from perf.suite.question import Question, describe
+from perf.suite.two_stacks import (
+    NEW,
+    OLD,
+    Comparison,
+    Explain,
+    margin_of,
+    question_of,
+    split,
+    unlike_work,
+)
 from perf.verdict.bound import gain_in_words
 from perf.verdict.comparison import compare
 from perf.verdict.fixed import judge_ratio, judge_share
@@ -27,13 +36,6 @@ from perf.verdict.one_sample import judge_one_sample
 from perf.verdict.outcome import Judgement, Verdict
 from perf.verdict.plausible import negative_share, too_efficient
 from perf.verdict.portable import judge_portable
-
-
-class Comparison(Protocol):
-    """A rule for two sides measured here, such as `perf.verdict.comparison.compare`."""
-
-    def __call__(self, new: Sequence[float], base: Sequence[float], *, margin: float, cap: int) -> Judgement:
-        """Judge the new side against the old one."""
 
 
 class Judge:
@@ -61,6 +63,8 @@ class Judge:
         A site's own limits, by metric.
     require_references
         Whether `unreferenced` fails.
+    explain
+        Says why a comparison came out as it did, with launches of its own; None where nobody wants to know.
     """
 
     def __init__(
@@ -73,6 +77,7 @@ class Judge:
         *,
         library: Library,
         require_references: bool,
+        explain: Explain | None = None,
         earlier: Callable[[Member], list[LaunchRecord]] | None = None,
         margin: float | None = None,
         surprise: Callable[[str], None] | None = None,
@@ -89,6 +94,7 @@ class Judge:
         self._surprise = surprise or (lambda reason: None)
         self._overrides = overrides or {}
         self._require_references = require_references
+        self._explain = explain
 
     def floor(self, measured: Measurement, metric: str) -> None:
         """Hold a measurement against what its system is known to do."""
@@ -169,47 +175,52 @@ class Judge:
         self,
         group: Group,
         metric: str,
-        values: Callable[[Measurement], list[float]],
+        values: Callable[..., list[float]],
         *,
         rule: Comparison = compare,
     ) -> None:
-        """Require that the new stack is not worse than the old one by a metric's margin.
+        """Require that the new stack is not worse than the old one by a metric's margin (`perf.suite.two_stacks`).
 
         Parameters
         ----------
         group
-            A comparison: one variant on two stacks.
+            A comparison: one variant, or two whose quotient is compared, on two stacks.
         values
-            Takes a side; returns one number a launch, of which more is worse.
+            Takes the measurements of a side; returns one number a launch, of which more is worse.
         rule
             How two sides are judged: ratios, or differences of shares.
         """
-        old, new = group.members
-        margin = self._margin_of(metric, new.variant.id)
-        share = rule is not compare
-        question = Question(
-            metric,
-            "share" if share else "ratio",
-            new,
-            old,
-            margin if share else 1.0 + margin,
-            f"{metric} of {new.variant.id}, new stack {'-' if share else '÷'} old",
-        )
+        margin = margin_of(metric, group, self._margin, self._library, self._overrides)
+        question = question_of(group, metric, margin, share=rule is not compare)
 
         def judge(sides: Sequence[Measurement], cap: int) -> Judgement:
-            found = [values(side) for side in sides]
-            if any(len(of) != len(side.launches) for of, side in zip(found, sides, strict=True)):
+            old, new = split(group, sides)
+            found = [values(*side) for side in (new, old)]
+            if any(len(of) != min(len(m.launches) for m in sides) for of in found):
                 return _not_judged(sides, None, (f"the launches do not all hold a number for {metric}",))
             return rule(found[0], found[1], margin=margin, cap=cap)
 
-        self._decide(question, (new, old), judge, lambda sides: ())
+        def why(judgement: Judgement, sides: Sequence[Measurement]) -> tuple[str, ...]:
+            return self._explain(self._test, metric, group, judgement) if self._explain else ()
 
-    def _margin_of(self, metric: str, variant: str) -> float:
-        """Return by how much the new stack may be worse: what was asked for, the reference's, or the metric's own."""
-        if metric == STEP_MARGIN.metric:
-            known = self._library.margin(variant, "throughput")[1]
-            return self._margin or known or overridden(STEP_MARGIN, self._overrides).value
-        return overridden(COMPARED[metric], self._overrides).value
+        self._decide(
+            question,
+            group.members,
+            judge,
+            lambda sides: (),
+            unlike=lambda sides: unlike_work(group, sides),
+            why=why,
+        )
+
+    def same_work(self, group: Group) -> None:
+        """Require that two stacks did the same work; what did less is `invalid`, and its time no answer."""
+        sides = self._source.sides(self._test, group.members)
+        question = Question(
+            "work", "", group.of_side(NEW)[0], group.of_side(OLD)[0], None, f"work of {group.name}"
+        )
+        reasons = (*_unfit(sides), *unlike_work(group, sides))
+        if reasons:
+            self._finish(question, _not_judged(sides, None, reasons), sides)
 
     def portable(
         self,
@@ -264,11 +275,14 @@ class Judge:
         members: Sequence[Member],
         judge: Callable[[Sequence[Measurement], int], Judgement],
         too_good: Callable[[Sequence[Measurement]], tuple[str, ...]],
+        *,
+        unlike: Callable[[Sequence[Measurement]], tuple[str, ...]] = lambda sides: (),
+        why: Callable[[Judgement, Sequence[Measurement]], tuple[str, ...]] = lambda judgement, sides: (),
     ) -> None:
         cap = self._cap(members[0])
         while True:
             sides = self._source.sides(self._test, members)
-            unfit = _unfit(sides)
+            unfit = (*_unfit(sides), *unlike(sides))
             if unfit:
                 judgement = _not_judged(sides, question.limit, unfit)
                 break
@@ -284,6 +298,7 @@ class Judge:
         unsteady = unsteady_in_words(sides)
         if unsteady and judgement.verdict in (Verdict.PASS, Verdict.FAIL):
             judgement = _as(judgement, Verdict.INCONCLUSIVE, unsteady)
+        judgement = dataclasses.replace(judgement, reasons=(*judgement.reasons, *why(judgement, sides)))
         self._finish(question, judgement, sides)
 
     def _cap(self, member: Member) -> int:

@@ -191,7 +191,7 @@ def read_options(config: pytest.Config) -> Options:
             f"--profile {option.profile} compares two stacks: name the old one with --against"
         )
     if option.against and option.profile not in (None, *COMPARING):
-        raise pytest.UsageError(f"--against belongs to the profiles {' and '.join(COMPARING)}")
+        raise pytest.UsageError(f"--against belongs to the profiles {', '.join(COMPARING)}")
     profile = (
         option.profile
         or (COMPARING[0] if option.against else None)

@@ -80,6 +80,7 @@ def build_spec(
     escalation: str = "",
     phases: bool = False,
     line_profile: bool = False,
+    operators: bool = False,
 ) -> contract.LaunchSpec:
     """Return the spec of one launch of a member."""
     variant = member.variant
@@ -129,6 +130,7 @@ def build_spec(
         data_root=context.data_root,
         phases=phases,
         line_profile=line_profile,
+        watch_operators=operators,
         escalation=escalation,
         optimizations=list(variant.optimizations),
         optimizer=variant.optimizer,

@@ -29,6 +29,7 @@ from perf.training.loaders import (
 )
 from perf.training.loop import drain, train, train_with
 from perf.training.meter import Clock, CudaClock, HostClock, Meter, Watched, halves
+from perf.training.operators import OperatorWatch, available
 from perf.training.phases import PhaseTimer, train_in_phases
 from perf.training.stackinfo import stack_info
 from perf.training.state import State
@@ -67,6 +68,7 @@ class Session:
         self._epochs: list[EpochRecord] = []
         self._phases: Optional[PhaseTimer] = None
         self._line_profile: Optional[str] = None
+        self._operators = self._make_operator_watch()
 
     def run(self) -> RankRecord:
         """Train and return what was measured."""
@@ -148,6 +150,7 @@ class Session:
             line_profile=self._line_profile,
             drain_seconds=meter.drain_seconds,
             window_edges=self._window_edges,
+            operators=self._operators.per_step(len(step_seconds)) if self._operators else None,
         )
 
     def _enter(self, phase: str) -> None:
@@ -190,6 +193,15 @@ class Session:
         if spec.plan != "audit":
             check_delivery(spec.loader, loader, identity.device)
         return loader
+
+    def _make_operator_watch(self) -> Optional[OperatorWatch]:
+        if not self._spec.watch_operators:
+            return None
+        if not available():
+            raise settings.Unavailable(
+                "a profile of operators was asked for, and this torch was built without Kineto"
+            )
+        return OperatorWatch(self._identity.is_cuda)
 
     def _make_meter(self, loader: Any) -> Meter:
         spec, identity = self._spec, self._identity
@@ -321,6 +333,8 @@ class Session:
         """Read the allocator's retries at the window's edges and tell of them; on the host, and waits for nothing."""
         if not opens:
             self._window_edges[-1].append(self._state.edge(opens))
+        if self._operators is not None:
+            self._operators.window(opens)
         now = self._per_device(lambda d: int(torch.cuda.memory_stats(d).get("num_alloc_retries", 0)))
         if opens:
             self._retries_at_opening = now
