@@ -40,7 +40,8 @@ class VerdictRecord:
     `estimate`, `low`, `high` and `limit` are in `unit`; null where the judgement had nothing to estimate.
     `variant` is the judged member, `against` the other side where there is one. `launches` counts a side.
     `detectable` is the relative change that this measurement would have seen with 95 % power.
-    `expected` says why it was known to fail; empty where it was not.
+    `expected` says why it was known to fail; empty where it was not. `diagnosis` is filled for a `fail`: `text` (one
+    paragraph), `phase`, `rank`, `host`, `differs`, `rate` and `profiles` (`perf.verdict.diagnosis`).
     """
 
     run: str
@@ -60,6 +61,7 @@ class VerdictRecord:
     reasons: list[str] = field(default_factory=list)
     statistical: bool = True
     expected: str = ""
+    diagnosis: dict[str, Any] = field(default_factory=dict)
     schema: int = contract.SCHEMA
 
 

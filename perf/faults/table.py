@@ -1,12 +1,37 @@
-"""The catalogue as a table for ``docs/faults.md``: what is planted, what must catch it. Pure."""
+"""The catalogue as a table for ``docs/trust.md``: what is planted, what must catch it, what came of it. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from typing import Protocol
 
-from perf.faults.catalogue import INVALID, LAUNCH, Fault
+from perf.faults.fault import INVALID, LAUNCH, Fault
+
+__all__ = ["catcher", "result", "table"]
 
 CATCHERS = {LAUNCH: "the launch fails, and says why", INVALID: "the launch is invalid, and says why"}
+
+NOT_YET = "not yet"
+
+
+class Outcome(Protocol):
+    """What a self-check says of one fault (`perf.faults.selfcheck.results.Row`)."""
+
+    @property
+    def carried(self) -> bool:
+        """Whether it was planted."""
+
+    @property
+    def caught(self) -> bool:
+        """Whether it was caught."""
+
+    @property
+    def named(self) -> bool:
+        """Whether it was named."""
+
+    @property
+    def seconds(self) -> float:
+        """How long that took."""
 
 
 def catcher(fault: Fault) -> str:
@@ -14,7 +39,16 @@ def catcher(fault: Fault) -> str:
     return CATCHERS.get(fault.caught_by) or f"`{fault.caught_by}`: {fault.verdict}"
 
 
-def table(faults: Iterable[Fault], results: Mapping[str, str]) -> str:
+def result(found: Outcome | None) -> str:
+    """Say what came of a fault in a few words; one that was not planted is not called caught."""
+    if found is None or not found.carried:
+        return NOT_YET
+    if not found.caught:
+        return "not caught"
+    return f"caught{' and named' if found.named else ', not named'}, {found.seconds:.0f} s"
+
+
+def table(faults: Iterable[Fault], results: Mapping[str, Outcome]) -> str:
     """Return the catalogue in Markdown.
 
     Parameters
@@ -22,10 +56,11 @@ def table(faults: Iterable[Fault], results: Mapping[str, str]) -> str:
     faults
         In the catalogue's order.
     results
-        What came of each one when it was planted, by name; one that was not planted says so.
+        What came of each one when it was planted, by name.
     """
     lines = ["| fault | kind | what is wrong | what must catch it | planted |", "|---|---|---|---|---|"]
-    for fault in faults:
-        result = results.get(fault.name, "not yet")
-        lines.append(f"| `{fault.name}` | {fault.kind} | {fault.what} | {catcher(fault)} | {result} |")
+    lines += [
+        f"| `{fault.name}` | {fault.kind} | {fault.what} | {catcher(fault)} | {result(results.get(fault.name))} |"
+        for fault in faults
+    ]
     return "\n".join(lines)

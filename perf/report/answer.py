@@ -214,7 +214,7 @@ def _of_verdict(row: VerdictRow) -> Problem:
         clean(row.test),
         clean(about),
         clean(f"{row.estimate_text}{limit}{sides}"),
-        [clean(reason) for reason in row.reasons],
+        [clean(text) for text in (*row.reasons, row.diagnosis) if text],
         for_verdict(row.verdict, row.metric),
     )
 

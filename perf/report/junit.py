@@ -45,6 +45,7 @@ def properties(verdict: VerdictRecord) -> list[tuple[str, str]]:
         *((name, repr(value)) for name, value in numbers if value is not None),
         ("statistical", "true" if verdict.statistical else "false"),
         *(("reason", clean(reason)) for reason in verdict.reasons),
+        *((("diagnosis", clean(str(verdict.diagnosis["text"]))),) if verdict.diagnosis.get("text") else ()),
     ]
 
 

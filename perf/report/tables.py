@@ -152,6 +152,8 @@ def reasons(console: Console, summary: Summary) -> list[RenderableType]:
         blocks += [
             paragraph(console, reason, indent=4) for reason in row.reasons or ["no reason was recorded"]
         ]
+        if row.diagnosis:
+            blocks.append(paragraph(console, row.diagnosis, indent=4, style="bold"))
     for variant in summary.variants:
         if not variant.invalid:
             continue

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 from perf import contract, records
 from perf.catalogue import GROUPS, Group, Member
-from perf.suite.plan import Context, build_spec, launches_planned, order_of_round
+from perf.suite.plan import Context, build_spec, in_the_tutorials_loop, launches_planned, order_of_round
 from perf.verdict.metrics import METRICS
 from perf.verdict.startup import start_up
 
@@ -95,6 +95,15 @@ class Source(Protocol):
         self, members: Sequence[Member], kind: str, launches: int
     ) -> dict[str, list[contract.LaunchRecord]]:
         """Return, by member, launches beside the judged ones that say why: ``phases``, ``operators``, ``rates``."""
+
+    def explain(self, members: Sequence[Member]) -> list[contract.LaunchRecord]:
+        """Return launches that tell where the time of members goes: phases of each, a line profile of the first.
+
+        None of them is judged. What can't be had is left out.
+        """
+
+    def rates(self) -> list[contract.LaunchRecord]:
+        """Return the launches that measured the machine, as far as there are any yet."""
 
 
 @dataclass
@@ -215,6 +224,26 @@ class Bench:
                 self._one(taken, member, round_number, of=launches, extra=kind)
         return {member.id: taken.watched.setdefault((member.id, kind), []) for member in members}
 
+    def explain(self, members: Sequence[Member]) -> list[contract.LaunchRecord]:
+        """Take, once a run, what tells where the time of members goes; a launch that fails is told and left out."""
+        asked = [*((member, "phases") for member in members), (members[0], "line-profile")]
+        return [
+            one
+            for member, kind in asked
+            if in_the_tutorials_loop(member.variant)
+            for one in self.watched([member], kind, 1)[member.id]
+        ]
+
+    def rates(self) -> list[contract.LaunchRecord]:
+        """Return the launches that measured the machine so far."""
+        return [
+            one
+            for taken in self._taken.values()
+            for launches in taken.launches.values()
+            for one in launches
+            if one.rates
+        ]
+
     def _group(self, group: Group) -> _Taken:
         taken = self._taken.setdefault(group.name, _Taken())
         if taken.measured:
@@ -300,6 +329,11 @@ class Bench:
         except Exception as error:  # noqa: BLE001
             # Whatever stops a launch stops this member only; pytest shows the error for each of its tests.
             taken.failures[purpose] = error
+            if extra and extra not in self._extras:
+                # Nobody asked for it but the suite itself: a stack without line_profiler has no failed launch.
+                lacking = f"no {extra}: {str(error).partition(chr(10))[0]}"
+                self._event("done", member.group, **about, text=lacking)
+                return None
             failure = getattr(error, "facts", {})
             self._event("failed", member.group, **about, text=str(error), failure=failure)
             return None
@@ -323,6 +357,7 @@ class Stored:
         self._launches: dict[tuple[str, str], list[contract.LaunchRecord]] = {}
         self._replaced: dict[tuple[str, str], list[contract.LaunchRecord]] = {}
         found = list(launches)
+        self._rates = [record for record in found if record.rates]
         again = {(record.run, record.replaces) for record in found if record.replaces}
         self._watched: dict[tuple[str, str], list[contract.LaunchRecord]] = {}
         for record in found:
@@ -378,6 +413,7 @@ class Stored:
         shown: dict[str, Callable[[contract.LaunchRecord], bool]] = {
             "phases": lambda record: record.phase_seconds is not None,
             "operators": lambda record: bool(record.operators),
+            "line-profile": lambda record: bool(record.line_profiles),
             "rates": lambda record: bool(record.rates),
         }
         return {
@@ -389,6 +425,19 @@ class Stored:
             ]
             for m in members
         }
+
+    def explain(self, members: Sequence[Member]) -> list[contract.LaunchRecord]:
+        """Return the stored launches that tell where the time of members goes."""
+        return [
+            one
+            for kind in ("phases", "line-profile")
+            for launches in self.watched(members, kind, 1).values()
+            for one in launches
+        ]
+
+    def rates(self) -> list[contract.LaunchRecord]:
+        """Return the stored launches that measured the machine."""
+        return self._rates
 
 
 def _member_id(record: contract.LaunchRecord) -> str:

@@ -13,11 +13,12 @@ from perf.verdict.configuration import configuration
 from perf.verdict.confirm import judge_floor
 from perf.verdict.floors import Occasion
 from perf.verdict.known import Known, Library
-from perf.verdict.metrics import Metric
+from perf.verdict.metrics import METRICS, POWER, Metric, busy_percent
 from perf.verdict.outcome import Judgement, Verdict
 from perf.verdict.plausible import above_reference
+from perf.verdict.power import below_power_floor
 
-__all__ = ["floor_judgement", "node_of", "occasions_of", "variant_of"]
+__all__ = ["floor_judgement", "low_power", "node_of", "occasions_of", "variant_of"]
 
 
 def node_of(launch: LaunchRecord) -> str:
@@ -91,6 +92,19 @@ def floor_judgement(
                 judgement, verdict=Verdict.INVALID, reasons=(*too_good, *judgement.reasons)
             )
     return dataclasses.replace(judgement, reasons=(*judgement.reasons, *found.notes)), found
+
+
+def low_power(launches: Sequence[LaunchRecord], library: Library) -> tuple[str, ...]:
+    """Say whether GPUs were busy at a power that the same work never drew; nothing where no reference has a power."""
+    found = library.find(variant_of(launches[0]), POWER, configuration(launches[0]))
+    if isinstance(found, str):
+        return ()
+    return below_power_floor(
+        [METRICS[POWER].of(launch) for launch in launches],
+        [busy_percent(launch) for launch in launches],
+        centre=found.floor.centre,
+        tolerance=found.floor.tolerance,
+    )
 
 
 def _misses(occasion: Occasion, known: Known) -> bool:

@@ -12,8 +12,9 @@ from perf.contract import LaunchRecord
 from perf.limits import Limit, Override, overridden
 from perf.profiles import Profile
 from perf.suite.bench import Measurement, Source
+from perf.suite.diagnosing import diagnosis_of
 from perf.suite.fitness import replaced_in_words, unsteady_in_words
-from perf.suite.floors import floor_judgement
+from perf.suite.floors import floor_judgement, low_power
 from perf.suite.outcomes import ExpectedMiss, LimitMissed, Unproven
 from perf.suite.plan import launches_planned
 from perf.suite.question import Question, describe
@@ -30,7 +31,7 @@ from perf.suite.two_stacks import (
 from perf.verdict.bound import gain_in_words
 from perf.verdict.comparison import compare
 from perf.verdict.fixed import judge_ratio, judge_share
-from perf.verdict.known import Library
+from perf.verdict.known import Known, Library
 from perf.verdict.metrics import METRICS
 from perf.verdict.one_sample import judge_one_sample
 from perf.verdict.outcome import Judgement, Verdict
@@ -110,7 +111,11 @@ class Judge:
         judgement, known = floor_judgement(launches, what, self._library)
         limit = known.floor.bound if known else None
         question = Question(metric, what.unit, measured.member, None, limit, sentence, floor=True)
-        self._finish(question, judgement, [measured])
+        if judgement.verdict is Verdict.PASS:
+            idle = low_power(launches, self._library)
+            if idle:
+                judgement = _as(judgement, Verdict.INVALID, idle)
+        self._finish(question, judgement, [measured], known)
 
     def ratio(self, pair: Pair, limit: Limit, *, can_be_faster: bool = False) -> None:
         """Require that the step of `pair.new` takes at most `limit` times the step of `pair.base`.
@@ -306,7 +311,13 @@ class Judge:
         planned = launches_planned(GROUPS[member.group], self._profile)
         return planned if planned < self._profile.launches else self._profile.cap
 
-    def _finish(self, question: Question, judgement: Judgement, sides: Sequence[Measurement]) -> None:
+    def _finish(
+        self,
+        question: Question,
+        judgement: Judgement,
+        sides: Sequence[Measurement],
+        known: Known | None = None,
+    ) -> None:
         oversubscribed = [side.member.id for side in sides if "oversubscribed" in side.first.flags]
         if oversubscribed:
             judgement = _as(
@@ -324,6 +335,9 @@ class Judge:
         if expected and verdict is Verdict.PASS:
             said = (f"It was expected to fail ({expected.reason}) and passes: remove the expected failure.",)
             judgement = dataclasses.replace(judgement, reasons=(*said, *judgement.reasons))
+        diagnosis = None
+        if verdict is Verdict.FAIL and not expected:
+            diagnosis = diagnosis_of(self._source, sides, question.metric, self._library, known)
         self._record(
             records.VerdictRecord(
                 run=self._run,
@@ -343,13 +357,14 @@ class Judge:
                 reasons=list(judgement.reasons),
                 statistical=question.limit is not None,
                 expected=expected.reason if expected else "",
+                diagnosis=diagnosis.as_json() if diagnosis else {},
             )
         )
         if verdict is Verdict.PASS:
             if expected:
                 self._surprise(expected.reason)
             return
-        message = describe(question, judgement)
+        message = describe(question, judgement) + (f"\n{diagnosis.text}" if diagnosis else "")
         if expected and verdict in (Verdict.FAIL, Verdict.INCONCLUSIVE):
             # Until it can be told: what is known to fail, and is too noisy to be seen failing, is no news either.
             raise ExpectedMiss(f"expected ({expected.reason}): {message}")

@@ -292,8 +292,8 @@ class Measuring:
         plant = self._options.plant if spec.side != "old" else None
         environ = planted_environment(plant, os.environ) if plant else None
         record: contract.LaunchRecord | None = None
-        # A fault in one of several ranks is planted as that rank starts, which a fork does not.
-        whole = not plant or FAULTS[plant].ranks == 1
+        # A fault that acts as a rank's process starts can't be planted in a fork.
+        whole = not plant or not FAULTS[plant].fresh
         asked = self._options.launcher == "fork" and whole and not self.place.step(1)
         if asked and not self.servers.why_not(stack):
             forked = dataclasses.replace(spec, launcher="fork")

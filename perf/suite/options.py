@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import json
 import os
 from dataclasses import dataclass
@@ -49,11 +50,15 @@ class Options:
     site: Site | None = None
     job_folder: Path | None = None
     plant: str | None = None
+    small: bool = False
 
     @property
     def sized_profile(self) -> Profile:
         """The profile, with as many launches as were asked for."""
         profile = PROFILES[self.profile]
+        if self.small:
+            smoke = PROFILES["smoke"]
+            profile = dataclasses.replace(profile, sizes=smoke.sizes, one_thread=smoke.one_thread)
         return profile if self.launches is None else profile.with_launches(self.launches)
 
 
@@ -151,6 +156,8 @@ def add_options(parser: pytest.Parser) -> None:
     add("--phases", action="store_true", help="one more launch a variant: the time of each phase of a step")
     # Not for users: what the suite's own self-check plants to see it caught.
     add("--plant", metavar="NAME", help=argparse.SUPPRESS)
+    # Nor this: smoke's sizes in another profile, so that a planted fault is judged in minutes.
+    add("--small", action="store_true", help=argparse.SUPPRESS)
     add(
         "--launch-timeout",
         metavar="S",
@@ -222,6 +229,7 @@ def read_options(config: pytest.Config) -> Options:
         margin=_margin(option.margin),
         launcher=option.launcher,
         plant=_plant(option.plant, records),
+        small=option.small,
         site=site,
         job_folder=Path(option.job_folder).absolute() if option.job_folder else None,
     )

@@ -10,11 +10,14 @@ from typing import TypeVar
 from perf import contract
 from perf.catalogue import GROUPS, Group, Member
 from perf.profiles import Profile
-from perf.variants import Share, share_of_cores
+from perf.variants import Share, Variant, share_of_cores
 from perf.verdict.stalls import STALL_STEPS
-from perf.workloads import SUBJECTS
+from perf.workloads import MACHINE, SUBJECTS
 
 T = TypeVar("T")
+
+OF_THE_LOOP = ("fused", "compile", "autotune")
+"""Optimizations that leave the tutorials' loop as it is, as the worker has it."""
 
 FIRST_SEED = 1000
 """Seed of round 0. Members of one round share a seed, so that they train on the same batches."""
@@ -148,3 +151,9 @@ def batches_an_epoch(samples: int, ranks: int, batch_size: int) -> int:
     """Return the steps of an epoch on each rank: ceil(ceil(samples / ranks) / batch_size)."""
     a_rank = -(-samples // ranks)
     return -(-a_rank // batch_size)
+
+
+def in_the_tutorials_loop(variant: Variant) -> bool:
+    """Say whether a variant trains in the loop that phases and line profiles are of (`perf.training.session`)."""
+    own_step = variant.precision in ("fp16", "bf16") or not {*variant.optimizations} <= {*OF_THE_LOOP}
+    return variant.mode != "io" and variant.workload != MACHINE and not own_step

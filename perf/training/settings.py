@@ -15,6 +15,12 @@ TF32_ERROR = 1e-5
 """Relative error of a 256x256 float32 product above which its inputs were rounded: TF32's 10-bit mantissa gives
 3e-4, float32 3e-7."""
 
+BUCKET_BYTES = 25 * 2**20
+"""DDP's default size of a bucket (`bucket_cap_mb`), since torch 1.0."""
+
+FIRST_BUCKET_BYTES = 2**20
+"""DDP's first bucket, smaller so that the first message leaves early."""
+
 PRECISIONS = ("default", "fp32", "tf32", "fp16", "bf16")
 
 ACTIVATIONS = {"fp32": "float32", "tf32": "float32", "fp16": "float16", "bf16": "bfloat16"}
@@ -134,9 +140,11 @@ def _ddp_facts(model: DistributedDataParallel) -> dict[str, Any]:
     """Return DDP's own account of itself; buckets are rebuilt after the first step, so ask after training."""
     # torch has no public name for it; there since 1.8.
     logged = model._get_ddp_logging_data()  # noqa: SLF001
-    sizes = str(logged.get("rebuilt_bucket_sizes") or logged.get("bucket_sizes") or "")
+    rebuilt = str(logged.get("rebuilt_bucket_sizes") or "")
+    sizes = rebuilt or str(logged.get("bucket_sizes") or "")
     return {
         "bucket_bytes": [int(size) for size in sizes.replace(",", " ").split()],
+        "rebuilt": bool(rebuilt),
         "bucket_cap_bytes": logged.get("bucket_cap_bytes"),
         "gradient_as_bucket_view": model.gradient_as_bucket_view,
         "static_graph": model.static_graph,
@@ -160,8 +168,9 @@ def not_in_force(spec: LaunchSpec, effective: dict[str, Any]) -> list[str]:
         wanted["loader.persistent_workers"] = True
     if spec.prefetch is not None:
         wanted["loader.prefetch_factor"] = spec.prefetch
-    if spec.pin_memory is not None:
-        wanted["loader.pin_memory"] = spec.pin_memory
+    if spec.pin_memory is not None or spec.loader == "native":
+        # torch's own loader pins for a GPU unless the variant says otherwise (`perf.training.session`).
+        wanted["loader.pin_memory"] = spec.device == "cuda" if spec.pin_memory is None else spec.pin_memory
     found = {name: _dig(effective, name) for name in wanted}
     problems = [f"{n} should be {wanted[n]}, is {found[n]}" for n in wanted if wanted[n] != found[n]]
     if not str(effective["device"]).startswith(spec.device):
@@ -180,10 +189,31 @@ def not_in_force(spec: LaunchSpec, effective: dict[str, Any]) -> list[str]:
             for name, rounded in effective["tf32"].items()
             if not rounded
         ]
+    problems += _unlike_buckets(effective.get("ddp") or {})
     wanted_type = ACTIVATIONS.get(spec.precision)
     if spec.mode != "io" and wanted_type and effective["activation_dtype"] != wanted_type:
         problems.append(f"activations should be {wanted_type}, are {effective['activation_dtype']}")
     return problems
+
+
+def _unlike_buckets(ddp: dict[str, Any]) -> list[str]:
+    """Say where DDP's buckets can't be those of its defaults, which is what every variant asks for."""
+    # Before the first backward pass they are a guess: a loader alone never makes one.
+    sizes = (ddp.get("bucket_bytes") or []) if ddp.get("rebuilt") else []
+    whole = sum(sizes)
+    # The first is closed at 1 MiB, each later one but the last at 25 MiB or more.
+    most = 2 + whole // BUCKET_BYTES
+    if len(sizes) > most:
+        said = (
+            f"DDP sends its gradients in {len(sizes)} buckets, at most {most} were expected for {whole} bytes"
+        )
+        return [f"{said}: each is a message of its own; look for who sets bucket_cap_mb"]
+    # Half again the first bucket's size leaves parameters for a second one, whatever the order of gradients; except
+    # where a last one is itself that large, which none of the workloads has.
+    if len(sizes) == 1 and whole > 1.5 * FIRST_BUCKET_BYTES:
+        said = f"DDP sends all its gradients in one bucket of {whole} bytes"
+        return [f"{said}: nothing is sent before the backward pass is over; look for who sets bucket_cap_mb"]
+    return []
 
 
 def _dig(effective: dict[str, Any], path: str) -> Any:

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from perf.contract import LaunchRecord
 from perf.verdict.machine import RATE_UNITS
 
-__all__ = ["METRICS", "Metric"]
+__all__ = ["METRICS", "POWER", "Metric", "busy_percent"]
+
+POWER = "power"
+"""What the GPUs of a launch draw. A reference may hold it, and nothing is judged by it alone: busy at low power is no
+pass of what is (`perf.verdict.power`)."""
 
 
 @dataclass(frozen=True)
@@ -54,6 +59,35 @@ def _peak_memory(launch: LaunchRecord) -> float | None:
     return max((float(size) for rank in launch.peak_memory_bytes for size in rank.values()), default=None)
 
 
+def _power(launch: LaunchRecord) -> float | None:
+    """Return the mean power of the launch's GPUs in the window, in W; None where one of them could not be read."""
+    found = [_watts(gpu) for gpu in _gpus(launch)]
+    known = [watts for watts in found if watts is not None]
+    return sum(known) / len(known) if known and len(known) == len(found) else None
+
+
+def _watts(gpu: Mapping[str, Any]) -> float | None:
+    """Return a GPU's power: its energy by the window where that was counted, right for short windows too."""
+    counted = gpu.get("energy_watts")
+    if isinstance(counted, (int, float)):
+        return float(counted)
+    averaged = (gpu.get("power_watts") or {}).get("mean")
+    return float(averaged) if isinstance(averaged, (int, float)) else None
+
+
+def busy_percent(launch: LaunchRecord) -> float | None:
+    """Return the mean utilization of the launch's GPUs in the window, in percent; None where it can't be read."""
+    found = [(gpu.get("utilization_percent") or {}).get("mean") for gpu in _gpus(launch)]
+    known = [float(share) for share in found if isinstance(share, (int, float))]
+    return sum(known) / len(known) if known and len(known) == len(found) else None
+
+
+def _gpus(launch: LaunchRecord) -> list[Mapping[str, Any]]:
+    """Return what was seen of the GPUs that the launch used; of the only one where nobody says who used it."""
+    seen = launch.telemetry.get("gpus") or []
+    return [gpu for gpu in seen if gpu.get("ranks") or len(seen) == 1]
+
+
 def _rate(name: str) -> Callable[[LaunchRecord], float | None]:
     """Return what takes a component rate from a launch that measured the machine; None where it has none."""
     return lambda launch: launch.rates[name].value if name in launch.rates else None
@@ -71,6 +105,7 @@ METRICS = {
             lambda launch: launch.median_step_seconds,
         ),
         Metric("peak_memory", "bytes", False, _peak_memory),
+        Metric(POWER, "W", True, _power),
         *(Metric(name, unit, True, _rate(name)) for name, unit in RATE_UNITS.items()),
     )
 }

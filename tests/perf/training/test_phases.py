@@ -8,7 +8,7 @@ from torch.utils.data import DataLoader
 
 from perf.training.loop import train
 from perf.training.meter import Meter
-from perf.training.phases import PHASES, PhaseTimer, train_in_phases
+from perf.training.phases import PHASES, LastGradient, PhaseTimer, train_in_phases
 from tests.perf.training.helpers import FakeDevice, TinyWorkload, separable
 
 CPU = torch.device("cpu")
@@ -77,7 +77,8 @@ def test_each_phase_holds_the_work_that_it_queued(device):
 
     assert whole is True
     expected = {"data": 0.5, "copy": 0.25, "forward": 2.125, "backward": 3.0, "optimizer": 1.0}
-    assert set(PHASES) == set(expected)
+    assert {*expected, "communication"} == set(PHASES)
+    assert [] == timer.seconds["communication"], "one process talks to nobody"
     for phase, seconds in expected.items():
         assert pytest.approx([seconds] * 3) == timer.seconds[phase], phase
 
@@ -115,3 +116,32 @@ def test_training_in_phases_trains_the_same(device):
     assert results[0][1] == results[1][1]
     assert 5 == len(results[0][1])
     assert torch.equal(results[0][2], results[1][2])
+
+
+def test_what_ddp_waits_for_is_told_from_the_backward_pass(device, monkeypatch):
+    """From the last gradient on a step waits for other ranks; the two parts are the whole."""
+    model = torch.nn.Linear(2, 1)
+    watch = LastGradient(model)
+    times = iter([10.0, 11.0, 14.0])
+    monkeypatch.setattr("perf.training.phases.time.perf_counter", lambda: next(times))
+    model(torch.ones(1, 2)).sum().backward()
+
+    assert 3.0 == watch.seconds_since()
+
+
+@pytest.mark.parametrize(("waited", "backward", "communication"), [(0.5, 1.5, 0.5), (9.0, 0.0, 2.0)])
+def test_a_backward_pass_is_split_and_never_negative(device, waited, backward, communication):
+    """What is waited for is part of the pass, and not more than it."""
+
+    class Fixed:
+        def seconds_since(self):
+            return waited
+
+    timer = PhaseTimer(device)
+    timer._gradients = Fixed()
+    timer.start()
+    device.host(2.0)
+    timer.end_backward()
+
+    assert [backward] == timer.seconds["backward"]
+    assert [communication] == timer.seconds["communication"]

@@ -1,0 +1,1 @@
+"""``python -m perf.faults.selfcheck``: plants every fault that the machine carries, with clean judgements between."""

@@ -1,0 +1,221 @@
+"""Plant every fault that this machine carries, with clean judgements between; the command under ``nox -s selfcheck``.
+
+Writes ``selfcheck.json`` after each step: how many were planted, caught and named, how many clean judgements alarmed,
+and a row a fault. Exit status 0: all were caught and named, and nothing clean failed. 1: not so. 4: misuse.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import os
+import sys
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from perf import contract, records
+from perf.faults.catalogue import FAULTS
+from perf.faults.fault import Fault
+from perf.faults.on_cpu import ON_CPU
+from perf.faults.on_gpu import ON_GPU
+from perf.faults.plant import NoSuchFault, check_name
+from perf.faults.selfcheck.carry import Where, carry
+from perf.faults.selfcheck.clean import CLEAN, Cleaner, dealt
+from perf.faults.selfcheck.plan import Carrier, Plan, plan, seconds_for
+from perf.faults.selfcheck.results import BadResults, Clean, Results, Row, read
+from perf.faults.table import table
+from perf.launch.forking import CannotFork, Servers
+from perf.launch.launcher import launch
+from perf.launch.signals import end_in_order_on_sigterm
+from perf.launch.stack import Stack, StackError, find_stack
+from perf.machine import cores_allowed, system_facts
+from perf.report.text import fit
+from perf.suite.options import default_cache_dir
+
+EXIT_NOT_GOOD = 1
+EXIT_USAGE = 4
+
+RESULT = "selfcheck.json"
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command and return its exit status."""
+    options = _parser().parse_args(arguments)
+    if options.table:
+        return _print_table(options.table)
+    try:
+        faults = [FAULTS[check_name(name)] for name in options.faults] or [*ON_CPU, *ON_GPU]
+        stack = find_stack(options.stack, os.environ.get("PATH", ""), os.environ)
+    except (NoSuchFault, StackError) as error:
+        _say(f"error: {error}", sys.stderr)
+        return EXIT_USAGE
+    gpus = len(stack.facts.get("gpus") or ())
+    carrier = Carrier(options.device, cores_allowed(), gpus, os.geteuid() == 0)
+    if carrier.device == "cuda" and not gpus:
+        _say(f"error: --device cuda: the torch of {stack.python} sees no GPU", sys.stderr)
+        return EXIT_USAGE
+    seconds = options.seconds or seconds_for(carrier)
+    planned = plan(faults, carrier, clean=options.clean, seconds=seconds)
+    if options.dry_run:
+        for line in _planned(planned):
+            _say(line)
+        return 0
+    end_in_order_on_sigterm()
+    run = records.Run.create(Path(options.results).absolute())
+    os.makedirs(options.cache_dir, exist_ok=True)
+    where = Where(stack, options.device, run.folder / "faults", carrier.cores, options.cache_dir)
+    results = SelfCheck(run, where, planned, seconds if options.stop else None).run_all()
+    for line in results.lines():
+        _say(line)
+    _say(f"files: {run.folder}")
+    return 0 if results.good else EXIT_NOT_GOOD
+
+
+class SelfCheck:
+    """One self-check: plants, judges, and writes what it knows after each step.
+
+    Parameters
+    ----------
+    limit
+        After so many seconds nothing more is begun; None for no limit.
+    """
+
+    def __init__(self, run: records.Run, where: Where, planned: Plan, limit: float | None) -> None:
+        self._run = run
+        self._where = where
+        self._planned = planned
+        self._limit = limit
+        self._began = time.monotonic()
+        self._machine = {**system_facts(), "stack": {"python": where.stack.python, **where.stack.facts}}
+        self._loads: list[float] = []
+        self._rows: list[Row] = []
+        self._clean: list[Clean] = []
+
+    def run_all(self) -> Results:
+        """Do it all. Starts launches and writes files."""
+        self._run.write_environment(
+            {**self._machine, "run": self._run.name, "options": {"selfcheck": "True"}}
+        )
+        with Servers(self._run.folder / "servers.log") as servers:
+            cleaner = Cleaner(
+                self._run,
+                _launcher(self._where.stack, servers),
+                device=self._where.device,
+                cores=self._where.cores,
+                cache_dir=self._where.cache_dir,
+            )
+            for step in self._planned.steps:
+                if self._is_over():
+                    self._leave_out(step.fault, f"not begun within {self._limit:.0f} s (--seconds, --stop)")
+                    continue
+                self._plant(step.fault)
+                for _ in range(step.clean):
+                    if not self._is_over():
+                        self._judge_clean(cleaner)
+        for name, reason in self._planned.left_out.items():
+            self._leave_out(FAULTS[name], reason)
+        clean_launches = self._run.records() if (self._run.folder / records.RECORDS).exists() else []
+        self._clean += dealt(clean_launches, len(self._clean) + 1)
+        return self._write()
+
+    def _plant(self, fault: Fault) -> None:
+        try:
+            row = carry(fault, self._where)
+        except Exception as error:  # noqa: BLE001 - one fault that can't be planted must not end the check of the others
+            row = Row(fault.name, carried=True, by=fault.caught_by, said=f"could not be planted: {error!r}")
+        self._rows.append(row)
+        word = "caught and named" if row.named else "caught, but not named" if row.caught else "not caught"
+        _say(f"{row.name}: {word}, {row.seconds:.0f} s")
+        self._write()
+
+    def _judge_clean(self, cleaner: Cleaner) -> None:
+        one = cleaner.judge(len(self._clean) + 1)
+        self._clean.append(one)
+        _say(f"clean {one.number}: {one.verdict}, {one.seconds:.0f} s")
+        self._write()
+
+    def _leave_out(self, fault: Fault, reason: str) -> None:
+        self._rows.append(Row(fault.name, carried=False, why_not=reason))
+
+    def _is_over(self) -> bool:
+        return self._limit is not None and time.monotonic() - self._began > self._limit
+
+    def _write(self) -> Results:
+        self._loads.append(round(os.getloadavg()[0], 1))
+        machine: dict[str, Any] = {**self._machine, "load_average": self._loads}
+        order = list(FAULTS)
+        rows = sorted(self._rows, key=lambda row: order.index(row.name))
+        results = Results(machine, rows, list(self._clean), time.monotonic() - self._began)
+        contract.write_whole(str(self._run.folder / RESULT), results.text())
+        return results
+
+
+def _launcher(stack: Stack, servers: Servers) -> Callable[[contract.LaunchSpec], contract.LaunchRecord]:
+    """Return what launches by fork, and fresh where a stack can't be forked."""
+
+    def start(spec: contract.LaunchSpec) -> contract.LaunchRecord:
+        if not servers.why_not(stack):
+            try:
+                return launch(dataclasses.replace(spec, launcher="fork"), stack, lock=None, servers=servers)
+            except CannotFork as error:
+                _say(f"launched fresh from here on: {error}", sys.stderr)
+        return launch(spec, stack, lock=None)
+
+    return start
+
+
+def _planned(planned: Plan) -> list[str]:
+    found = [f"{step.fault.name}: {step.fault.caught_by}; then {step.clean} clean" for step in planned.steps]
+    return [*found, *(f"{name}: not planted: {reason}" for name, reason in planned.left_out.items())]
+
+
+def _print_table(path: Path) -> int:
+    try:
+        results = read(path.read_text(encoding="utf-8"), str(path))
+    except (BadResults, OSError, UnicodeDecodeError) as error:
+        _say(f"error: {error}", sys.stderr)
+        return EXIT_USAGE
+    print(table(FAULTS.values(), {row.name: row for row in results.rows}))
+    return 0
+
+
+def _say(line: str, stream: Any = None) -> None:
+    stream = stream or sys.stdout
+    print(fit(line, stream.encoding or "ascii"), file=stream, flush=True)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m perf.faults.selfcheck",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    add = parser.add_argument
+    add("faults", nargs="*", metavar="FAULT", help="plant these only (default: all that the device carries)")
+    add(
+        "--device",
+        choices=("cpu", "cuda"),
+        default="cpu",
+        help="carry the faults of the CPU (the default) or of GPUs",
+    )
+    add("--stack", metavar="PYTHON", help="Python to run (default: the first python3 on PATH with torch)")
+    add("--results", metavar="DIR", default="results", help="where runs are kept (default: results)")
+    add("--cache-dir", metavar="DIR", default=default_cache_dir(dict(os.environ)), help="as for pytest perf")
+    add("--clean", type=int, default=CLEAN, metavar="N", help=f"clean judgements (default: {CLEAN})")
+    add(
+        "--seconds",
+        type=float,
+        metavar="S",
+        help="time for all of it; on GPUs, faults that it has no room for are left out (default: 540 on one GPU, "
+        "900 on several, 2400 on the CPU)",
+    )
+    add("--stop", action="store_true", help="begin nothing more when --seconds are over")
+    add("--dry-run", action="store_true", help="say what would be planted, and end")
+    add("--table", type=Path, metavar="FILE", help="print the table of a selfcheck.json in Markdown, and end")
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())
