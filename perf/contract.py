@@ -41,6 +41,9 @@ UNAVAILABLE = "unavailable"
 OPTIMIZATIONS = ("channels_last", "non_blocking", "fused", "compile", "cuda_graph", "autotune")
 """Switches of a launch, in the order in which they are written."""
 
+DDP_SWITCHES = ("view", "static", "nobuffers", "nosync")
+"""Switches of DistributedDataParallel, in the order in which they are written, behind ``bucket<MB>``."""
+
 T = TypeVar("T")
 
 
@@ -69,6 +72,10 @@ class LaunchSpec:
     the record, as the tutorials do. `side` is ``old`` or ``new`` where two stacks are compared, `launcher` is
     ``fresh`` or, where the process was forked from one that had imported torch, ``fork``. `numa` binds each rank to
     the cores beside its GPU, where they suffice.
+
+    `bucket_cap_mb` is DistributedDataParallel's (null: unset, which is not the same as its default in words, 25), and
+    `ddp_switches` are of `DDP_SWITCHES`: ``view`` (gradient_as_bucket_view), ``static`` (static_graph), ``nobuffers``
+    (broadcast_buffers off) and ``nosync`` (every step under no_sync: nothing is all-reduced).
     """
 
     run: str
@@ -119,6 +126,8 @@ class LaunchSpec:
     side: str = ""
     launcher: str = "fresh"
     numa: bool = False
+    bucket_cap_mb: Optional[int] = None
+    ddp_switches: list[str] = field(default_factory=list)
     schema: int = SCHEMA
 
     @property
@@ -310,7 +319,14 @@ class LaunchRecord:
     launcher: str = "fresh"
     unfit: list[str] = field(default_factory=list)
     replaces: str = ""
+    bucket_cap_mb: Optional[int] = None
+    ddp_switches: list[str] = field(default_factory=list)
     schema: int = SCHEMA
+
+    @property
+    def profiled(self) -> bool:
+        """Whether it was a launch of its own for a profile: it is never judged, since a profile slows it."""
+        return self.phase_seconds is not None or bool(self.line_profiles)
 
 
 def encode(message: Any) -> str:

@@ -131,6 +131,8 @@ def merge(
         side=spec.side,
         launcher=spec.launcher,
         unfit=unfit,
+        bucket_cap_mb=spec.bucket_cap_mb,
+        ddp_switches=list(spec.ddp_switches),
     )
 
 

@@ -91,6 +91,9 @@ class Source(Protocol):
     def sides(self, test: str, members: Sequence[Member]) -> list[Measurement]:
         """Return the members' launches, with those that were added for `test` behind the group's."""
 
+    def profiled(self, member: Member, extra: str) -> contract.LaunchRecord:
+        """Return a launch of the member for a profile: never one that is judged."""
+
 
 @dataclass
 class _Taken:
@@ -102,6 +105,8 @@ class _Taken:
     replaced: dict[str, list[contract.LaunchRecord]] = field(default_factory=dict)
     """By member: launches that others were taken for."""
     measured: bool = False
+    extras: dict[tuple[str, str], contract.LaunchRecord] = field(default_factory=dict)
+    """By member and kind of profile."""
 
 
 def pick(records_of_member: Iterable[contract.LaunchRecord], test: str) -> list[contract.LaunchRecord]:
@@ -174,6 +179,17 @@ class Bench:
             self.measure(member)
         return [self._measurement(self._taken[m.group], m, test) for m in members]
 
+    def profiled(self, member: Member, extra: str) -> contract.LaunchRecord:
+        """Return the member's launch for a profile (see `extras`); it is taken if the run has none yet."""
+        taken = self._group(GROUPS[member.group])
+        key = (member.id, extra)
+        if key not in taken.extras and key not in taken.failures:
+            self._event("extend", member.group, member=member.id, total=1, text=f"for {extra}")
+            self._one(taken, member, 0, of=1, extra=extra)
+        if key in taken.failures:
+            raise taken.failures[key]
+        return taken.extras[key]
+
     def _measurement(self, taken: _Taken, member: Member, test: str) -> Measurement:
         return Measurement(
             member,
@@ -243,7 +259,10 @@ class Bench:
                 line_profile=extra == "line-profile",
             )
             record = self._try(taken, purpose, member, spec, replaces, of, extra)
-            if record is None or extra:
+            if record is None:
+                return
+            if extra:
+                taken.extras[purpose] = record
                 return
             if not record.unfit or len(pick(taken.replaced.get(member.id, []), escalation)) >= REPLACEMENTS:
                 taken.launches.setdefault(member.id, []).append(record)
@@ -299,12 +318,16 @@ class Stored:
         self._where = where
         self._launches: dict[tuple[str, str], list[contract.LaunchRecord]] = {}
         self._replaced: dict[tuple[str, str], list[contract.LaunchRecord]] = {}
+        self._extras: dict[tuple[str, str, str], contract.LaunchRecord] = {}
         found = list(launches)
         again = {(record.run, record.replaces) for record in found if record.replaces}
         for record in found:
-            if record.phase_seconds is None and not record.line_profiles:
-                plan = "" if record.plan == "window" else f"+{record.plan}"
-                side = f"@{record.side}" if record.side else ""
+            plan = "" if record.plan == "window" else f"+{record.plan}"
+            side = f"@{record.side}" if record.side else ""
+            if record.profiled:
+                extra = "phases" if record.phase_seconds is not None else "line-profile"
+                self._extras.setdefault((record.group, record.variant + plan + side, extra), record)
+            else:
                 kept = self._replaced if (record.run, record.launch) in again else self._launches
                 kept.setdefault((record.group, record.variant + plan + side), []).append(record)
 
@@ -342,6 +365,19 @@ class Stored:
             )
             for m in members
         ]
+
+    def profiled(self, member: Member, extra: str) -> contract.LaunchRecord:
+        """Return the member's stored launch for a profile.
+
+        Raises
+        ------
+        NotStored
+            If there is none.
+        """
+        key = (member.group, member.id, extra)
+        if key not in self._extras:
+            raise NotStored(f"{self._where} holds no launch of {member.id} for {extra}")
+        return self._extras[key]
 
     def more(self, test: str, sides: Sequence[Member], launches: int) -> bool:
         """Stored launches can't be added to."""
