@@ -13,7 +13,8 @@ from typing import Any
 
 import pytest
 
-from perf.groups import Declaration, declared
+from perf.declaration import Declaration
+from perf.groups import declared
 from perf.variants import Variant
 from perf.workloads import SUBJECTS
 
@@ -65,6 +66,8 @@ class Group:
         Whether one launch does unless ``--launches`` asks for more: its repetitions lie within it.
     profiles
         Profiles that run it.
+    compared
+        Whether two stacks are compared in its variants.
     """
 
     name: str
@@ -74,6 +77,7 @@ class Group:
     smoke_judged: bool = False
     once: bool = False
     profiles: tuple[str, ...] = ("smoke", "quick", "full")
+    compared: bool = True
 
     def member(self, strategy: str, *, mode: str | None = None, count: int | None = None) -> Member:
         """Return the one member of that strategy, mode and count."""
@@ -94,7 +98,10 @@ class Group:
 
     @property
     def most_devices(self) -> int:
-        """Devices a node of the largest member: what the cores are divided by for all members."""
+        """Devices a node of the largest member: what the cores are divided by for all members.
+
+        A curve of scaling names more devices than a machine has; then it is those that there are (`share_for`).
+        """
         return max(m.variant.devices_per_node for m in self.members)
 
 
@@ -108,6 +115,7 @@ def _group(workload: str, device: str, declared: Declaration) -> Group:
         declared.smoke_judged,
         declared.once,
         declared.profiles,
+        declared.compared,
     )
 
 
@@ -202,7 +210,10 @@ def members(
 
 
 GROUPS |= {
-    group.name: group for group in (_comparison(member) for member in members(mode=("full", "synthetic")))
+    group.name: group
+    for group in (
+        _comparison(member) for member in members(mode=("full", "synthetic")) if GROUPS[member.group].compared
+    )
 }
 
 

@@ -44,6 +44,9 @@ OPTIMIZATIONS = ("channels_last", "non_blocking", "fused", "compile", "cuda_grap
 FEWEST_STEPS = 50
 """Steps of the shortest window on a GPU, as the design has it: its halves still have a median of 25 steps each."""
 
+DDP_SWITCHES = ("view", "static", "nobuffers", "nosync")
+"""Switches of DistributedDataParallel, in the order in which they are written, behind ``bucket<MB>``."""
+
 T = TypeVar("T")
 
 
@@ -73,6 +76,10 @@ class LaunchSpec:
     ``fresh`` or, where the process was forked from one that had imported torch, ``fork``. `numa` binds each rank to
     the cores beside its GPU, where they suffice. A window that would take longer than `max_seconds` (0: no limit) has
     fewer steps than `timed_steps`, but no fewer than `FEWEST_STEPS`. `watch_operators` has torch's profiler watch it.
+
+    `bucket_cap_mb` is DistributedDataParallel's (null: unset, which is not the same as its default in words, 25), and
+    `ddp_switches` are of `DDP_SWITCHES`: ``view`` (gradient_as_bucket_view), ``static`` (static_graph), ``nobuffers``
+    (broadcast_buffers off) and ``nosync`` (every step under no_sync: nothing is all-reduced).
     """
 
     run: str
@@ -125,6 +132,8 @@ class LaunchSpec:
     numa: bool = False
     max_seconds: float = 0.0
     watch_operators: bool = False
+    bucket_cap_mb: Optional[int] = None
+    ddp_switches: list[str] = field(default_factory=list)
     schema: int = SCHEMA
 
     @property
@@ -330,6 +339,8 @@ class LaunchRecord:
     unfit: list[str] = field(default_factory=list)
     replaces: str = ""
     operators: list[dict[str, Operator]] = field(default_factory=list)
+    bucket_cap_mb: Optional[int] = None
+    ddp_switches: list[str] = field(default_factory=list)
     schema: int = SCHEMA
 
     @property

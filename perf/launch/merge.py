@@ -132,6 +132,8 @@ def merge(
         launcher=spec.launcher,
         unfit=unfit,
         operators=[record.operators for record in clean if record.operators is not None],
+        bucket_cap_mb=spec.bucket_cap_mb,
+        ddp_switches=list(spec.ddp_switches),
     )
 
 

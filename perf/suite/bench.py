@@ -105,6 +105,9 @@ class Source(Protocol):
     def rates(self) -> list[contract.LaunchRecord]:
         """Return the launches that measured the machine, as far as there are any yet."""
 
+    def profiled(self, member: Member, extra: str) -> contract.LaunchRecord:
+        """Return a launch of the member for a profile: never one that is judged."""
+
 
 @dataclass
 class _Taken:
@@ -189,6 +192,14 @@ class Bench:
         for member in members:
             self.measure(member)
         return [self._measurement(self._taken[m.group], m, test) for m in members]
+
+    def profiled(self, member: Member, extra: str) -> contract.LaunchRecord:
+        """Return the member's launch for a profile (see `extras`); it is taken if the run has none yet."""
+        taken = self._group(GROUPS[member.group])
+        found = self.watched([member], extra, 1)[member.id]
+        if not found:
+            raise taken.failures[member.id, extra]
+        return found[0]
 
     def _measurement(self, taken: _Taken, member: Member, test: str) -> Measurement:
         return Measurement(
@@ -401,6 +412,19 @@ class Stored:
             )
             for m in members
         ]
+
+    def profiled(self, member: Member, extra: str) -> contract.LaunchRecord:
+        """Return the member's stored launch for a profile.
+
+        Raises
+        ------
+        NotStored
+            If there is none.
+        """
+        found = self.watched([member], extra, 1)[member.id]
+        if not found:
+            raise NotStored(f"{self._where} holds no launch of {member.id} for {extra}")
+        return found[0]
 
     def more(self, test: str, sides: Sequence[Member], launches: int) -> bool:
         """Stored launches can't be added to."""

@@ -37,6 +37,10 @@ from perf.verdict.one_sample import judge_one_sample
 from perf.verdict.outcome import Judgement, Verdict
 from perf.verdict.plausible import negative_share, too_efficient
 from perf.verdict.portable import judge_portable
+from perf.verdict.scaling import with_rate
+
+Second = Callable[[Measurement, Judgement], Judgement]
+"""Looks at a decided judgement of a ratio, and at the side that was judged, once more."""
 
 
 class Judge:
@@ -117,10 +121,13 @@ class Judge:
                 judgement = _as(judgement, Verdict.INVALID, idle)
         self._finish(question, judgement, [measured], known)
 
-    def ratio(self, pair: Pair, limit: Limit, *, can_be_faster: bool = False) -> None:
+    def ratio(
+        self, pair: Pair, limit: Limit, *, can_be_faster: bool = False, second: Second | None = None
+    ) -> None:
         """Require that the step of `pair.new` takes at most `limit` times the step of `pair.base`.
 
-        Unless `can_be_faster`, a `new` that takes less than 1 / 1.05 of the base's time did not do the work.
+        Unless `can_be_faster`, a `new` that takes less than 1 / 1.05 of the base's time did not do the work. `second`
+        looks at a decided judgement once more: it explains it, or holds it against something else.
         """
         limit = overridden(limit, self._overrides)
         question = Question(
@@ -133,25 +140,42 @@ class Judge:
         )
 
         def judge(sides: Sequence[Measurement], cap: int) -> Judgement:
-            return judge_ratio(sides[0].step_medians, sides[1].step_medians, limit=limit.value, cap=cap)
+            found = judge_ratio(sides[0].step_medians, sides[1].step_medians, limit=limit.value, cap=cap)
+            return second(sides[0], found) if second and found.verdict is not None else found
 
         def too_good(sides: Sequence[Measurement]) -> tuple[str, ...]:
             return () if can_be_faster else too_efficient(sides[1].step_medians, sides[0].step_medians)
 
         self._decide(question, (pair.new, pair.base), judge, too_good)
 
-    def share(self, full: Member, synthetic: Member, limit: Limit) -> None:
-        """Require that a loader's share of the step, 1 - T(synthetic) / T(full), is at most `limit`."""
+    def scaling(self, pair: Pair, limit: Limit) -> None:
+        """Require that a step on several devices takes at most `limit` times that on one, and judge it with the rate.
+
+        Where one device became faster than it is known to be, and several give what they are known to give, the ratio
+        is larger and nothing scales worse (`perf.verdict.scaling`).
+        """
+
+        def second(new: Measurement, found: Judgement) -> Judgement:
+            return with_rate(found, floor_judgement(new.launches, METRICS["throughput"], self._library)[0])
+
+        self.ratio(pair, limit, can_be_faster=pair.new.variant.batch is not None, second=second)
+
+    def share(self, full: Member, synthetic: Member, limit: Limit, of: str = "loader") -> None:
+        """Require that the part of `full`'s step that `synthetic` does without, 1 - T(synthetic) / T(full), is small.
+
+        `of` says whose part it is: the loader's, or that of communication, which `synthetic` leaves out.
+        """
         limit = overridden(limit, self._overrides)
         question = Question(
-            limit.metric, limit.unit, full, synthetic, limit.value, f"loader's share of a step of {full.id}"
+            limit.metric, limit.unit, full, synthetic, limit.value, f"{of}'s share of a step of {full.id}"
         )
 
         def judge(sides: Sequence[Measurement], cap: int) -> Judgement:
             return judge_share(sides[1].step_medians, sides[0].step_medians, limit=limit.value, cap=cap)
 
         def too_good(sides: Sequence[Measurement]) -> tuple[str, ...]:
-            return negative_share(sides[1].step_medians, sides[0].step_medians)
+            # Without communication ranks drift apart and meet no barrier: noise may make that the slower one.
+            return negative_share(sides[1].step_medians, sides[0].step_medians) if of == "loader" else ()
 
         self._decide(question, (full, synthetic), judge, too_good)
 

@@ -247,6 +247,7 @@ class Measuring:
             time_limit_seconds=options.launch_timeout,
             save_model=options.save_model,
             numa=options.site is not None and options.site.node.numa,
+            devices=self.machine.gpus or None,
         )
         os.makedirs(options.cache_dir, exist_ok=True)
         lock = None if options.share_node else NodeLock(self._run.name, say=self._note)

@@ -65,7 +65,7 @@ def assemble(spec: LaunchSpec, identity: Identity, workload: Workload) -> Assemb
     fmt = optimizations.memory_format(network) if "channels_last" in asked else None
     if fmt is not None:
         network = network.to(memory_format=fmt)
-    model = strategies.wrap(network, spec.strategy, identity)
+    model = strategies.wrap(network, spec.strategy, identity, spec.bucket_cap_mb, spec.ddp_switches)
     # What a compiled model does inside is not seen by hooks; it is watched once, uncompiled, after training.
     watch = None if "compile" in asked else settings.ActivationWatch(model)
     if "compile" in asked:

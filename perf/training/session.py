@@ -17,6 +17,7 @@ from perf.contract import EpochRecord, LaunchSpec, RankRecord
 from perf.training import settings, strategies, usage
 from perf.training.assembly import Assembly, assemble, needs_own_step, not_in_force, read_back
 from perf.training.audit import audit_facts, drain_indexed
+from perf.training.collectives import count_collectives, without_sync
 from perf.training.identity import Identity, device_name, gpu_uuid
 from perf.training.loaders import (
     LoaderPlan,
@@ -110,6 +111,13 @@ class Session:
             torch.save(
                 strategies.unwrap(built.model).state_dict(), os.path.join(spec.out_dir, contract.MODEL_FILE)
             )
+        if spec.strategy == "ddp" and first_batch is not None and spec.mode != "io":
+            effective["ddp"].update(
+                count_collectives(
+                    built.model, built.eager.loss, first_batch, identity.device, spec.ddp_switches
+                )
+            )
+            self._refuse_unasked_silence(effective["ddp"]["all_reduces"])
         first, last, finite = _loss_tenths(meter.losses)
         return RankRecord(
             run=spec.run,
@@ -152,6 +160,14 @@ class Session:
             window_edges=self._window_edges,
             operators=self._operators.per_step(len(step_seconds)) if self._operators else None,
         )
+
+    def _refuse_unasked_silence(self, all_reduces: float) -> None:
+        """Hold the number of all-reduces of a step against the switch ``nosync``."""
+        silent = "nosync" in self._spec.ddp_switches
+        if silent != (all_reduces == 0):
+            raise settings.NotInForce(
+                f"a step has {all_reduces:g} all-reduces, and nosync was {'' if silent else 'not '}asked for"
+            )
 
     def _enter(self, phase: str) -> None:
         self._startup[f"until_{phase.replace('-', '_')}"] = time.time() - self._started_at
@@ -298,7 +314,8 @@ class Session:
             set_epoch(loader, epoch, spec.seed * SEEDS_A_LAUNCH + self._identity.rank)
             strategies.wait_for_all()
             meter.start_epoch()
-            whole = one_epoch(epoch)
+            with without_sync(built.model, spec.ddp_switches):
+                whole = one_epoch(epoch)
             seconds, batches, samples, first_batch = meter.end_epoch()
             if spec.mode != "io" and whole:
                 built.scheduler.step()

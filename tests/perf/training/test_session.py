@@ -29,6 +29,7 @@ from perf.training.phases import PHASES
 from perf.training.session import Session, _loss_tenths
 from perf.training.settings import NotInForce
 from perf.training.state import State
+from perf.training.strategies import wrap
 from tests.perf.training.helpers import TinyWorkload, make_spec
 
 STEPS_AN_EPOCH = 23
@@ -49,6 +50,47 @@ def run(tmp_path, cpu):
         return record
 
     return run
+
+
+# --- what DDP says
+
+
+def test_ddps_all_reduces_are_counted_after_training(run, process_group):
+    """As many as DDP has buckets; the parameters are those that training left."""
+    record = run(strategy="ddp", backend="gloo", variant="tiny-ddp-1cpu-gloo-fp32-native0")
+    again = run(strategy="ddp", backend="gloo", variant="tiny-ddp-1cpu-gloo-fp32-native0")
+    ddp = record.effective["ddp"]
+
+    assert (1.0, 0.0) == (ddp["all_reduces"], ddp["broadcasts"])
+    assert [4 * TinyWorkload.PARAMETERS] == ddp["bucket_bytes"]
+    assert again.parameters_digest == record.parameters_digest
+
+
+def test_under_no_sync_nothing_is_said(run, process_group):
+    """Every step is under no_sync; one that was not would all-reduce."""
+    record = run(strategy="ddp", backend="gloo", ddp_switches=["nosync"])
+
+    assert 0.0 == record.effective["ddp"]["all_reduces"]
+
+
+def test_a_step_that_talks_though_it_should_not_is_an_error(run, process_group, monkeypatch):
+    """A switch that was asked for and is not in force measures nothing under a wrong name."""
+    monkeypatch.setattr("perf.training.session.count_collectives", lambda *_: {"all_reduces": 2.0})
+
+    with pytest.raises(NotInForce, match="2 all-reduces, and nosync was asked for"):
+        run(strategy="ddp", backend="gloo", ddp_switches=["nosync"])
+
+
+def test_a_knob_that_is_not_in_force_is_an_error(run, process_group, monkeypatch):
+    """DDP's own account of itself is held against what was asked for."""
+    monkeypatch.setattr("perf.training.assembly.strategies.wrap", _without_knobs)
+
+    with pytest.raises(NotInForce, match="ddp.bucket_cap_bytes should be 1048576"):
+        run(strategy="ddp", backend="gloo", bucket_cap_mb=1)
+
+
+def _without_knobs(model, strategy, identity, *_):
+    return wrap(model, strategy, identity)
 
 
 # --- windows

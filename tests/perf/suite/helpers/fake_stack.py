@@ -88,6 +88,18 @@ def rates_of(spec: contract.LaunchSpec, member: str) -> dict[str, contract.Rate]
     }
 
 
+def ddp_of(spec: contract.LaunchSpec) -> dict[str, Any]:
+    """Return what DDP says of itself: two buckets, or one with a cap of 25 MB; silence under no_sync."""
+    whole = 4 * spec.parameters
+    buckets = [whole] if spec.bucket_cap_mb == 25 else [whole - 1024, 1024]
+    buffers = spec.workload.startswith("resnet") and "nobuffers" not in spec.ddp_switches
+    return {
+        "bucket_bytes": buckets,
+        "all_reduces": 0.0 if "nosync" in spec.ddp_switches else float(len(buckets)),
+        "broadcasts": 2.0 if buffers else 0.0,
+    }
+
+
 def launch(spec: contract.LaunchSpec, stack: Stack, **ignored: Any) -> contract.LaunchRecord:
     """Return a record as a healthy launch would give it, but for what the settings say."""
     member = member_of(spec)
@@ -136,7 +148,12 @@ def launch(spec: contract.LaunchSpec, stack: Stack, **ignored: Any) -> contract.
             "epoch_seconds": [max(rank[i].seconds for rank in epochs) for i in range(len(epochs[0]))],
             "epochs": epochs,
             "parameters_digests": [None if io else "same"] * ranks,
-            "peak_memory_bytes": [{}] * ranks,
+            "peak_memory_bytes": [
+                {f"cuda:{rank + place}": 2**30 >> place for place in range(spec.devices_per_rank)}
+                if spec.gpus
+                else {}
+                for rank in range(ranks)
+            ],
             "reserved_memory_bytes": [{}] * ranks,
             "allocator_retries": 0,
             "effective": [
@@ -157,15 +174,21 @@ def launch(spec: contract.LaunchSpec, stack: Stack, **ignored: Any) -> contract.
                     "cuda_graph": {"replays": 9} if "cuda_graph" in spec.optimizations else None,
                     "cudnn_benchmark": "autotune" in spec.optimizations,
                     "first_batch": {"sample": f"rank {rank}"},
+                    **({"ddp": ddp_of(spec)} if spec.strategy == "ddp" else {}),
                 }
                 for rank in range(ranks)
             ],
             "threads": [{"torch": spec.threads}] * ranks,
             "startup_seconds": [{"imports": 2.0, "process_group": 0.0, "until_warm_up": 0.5}] * ranks,
-            "telemetry": {},
+            "telemetry": {"transports": {"P2P": 2}} if spec.backend == "nccl" else {},
             "valid": invalid is None,
             "reasons": [] if invalid is None else [invalid],
-            "phase_seconds": None,
+            "phase_seconds": [
+                {name: [seconds / 5] for name in ("data", "copy", "forward", "backward", "optimizer")}
+            ]
+            * ranks
+            if spec.phases
+            else None,
             "line_profiles": [],
         }
         | (
