@@ -245,7 +245,7 @@ class LaunchRecord:
 
     `telemetry` is what was observed beside the launch (docs/telemetry.md). `reasons` say why a launch is not `valid`;
     `unfit` are those of them that are facts about the machine alone: such a launch is replaced, and the one that comes
-    in its place names it in `replaces`.
+    in its place names it in `replaces`. `shared_node` says that other launches might run on the node meanwhile.
     """
 
     run: str
@@ -315,6 +315,7 @@ class LaunchRecord:
     launcher: str = "fresh"
     unfit: list[str] = field(default_factory=list)
     replaces: str = ""
+    shared_node: bool = False
     schema: int = SCHEMA
 
 
