@@ -40,7 +40,8 @@ class VerdictRecord:
     `estimate`, `low`, `high` and `limit` are in `unit`; null where the judgement had nothing to estimate.
     `variant` is the judged member, `against` the other side where there is one. `launches` counts a side.
     `detectable` is the relative change that this measurement would have seen with 95 % power.
-    `expected` says why it was known to fail; empty where it was not.
+    `expected` says why it was known to fail; empty where it was not. `reference` is the median of the reference that
+    the limit was made of, in `unit`; null where there was none.
     """
 
     run: str
@@ -60,6 +61,7 @@ class VerdictRecord:
     reasons: list[str] = field(default_factory=list)
     statistical: bool = True
     expected: str = ""
+    reference: float | None = None
     schema: int = contract.SCHEMA
 
 

@@ -108,6 +108,7 @@ class VerdictRow:
     detectable: float | None
     statistical: bool
     reasons: list[str] = field(default_factory=list)
+    reference: float | None = None
 
     @property
     def subject(self) -> str:
@@ -318,6 +319,7 @@ def _verdict_row(record: VerdictRecord) -> VerdictRow:
         detectable=record.detectable,
         statistical=record.statistical,
         reasons=[*([f"Expected: {record.expected}."] if record.expected else []), *record.reasons],
+        reference=record.reference,
     )
 
 

@@ -103,7 +103,10 @@ class Judge:
             return
         judgement, known = floor_judgement(launches, what, self._library)
         limit = known.floor.bound if known else None
-        question = Question(metric, what.unit, measured.member, None, limit, sentence, floor=True)
+        centre = known.floor.centre if known else None
+        question = Question(
+            metric, what.unit, measured.member, None, limit, sentence, floor=True, reference=centre
+        )
         self._finish(question, judgement, [measured])
 
     def ratio(self, pair: Pair, limit: Limit, *, can_be_faster: bool = False) -> None:
@@ -328,6 +331,7 @@ class Judge:
                 reasons=list(judgement.reasons),
                 statistical=question.limit is not None,
                 expected=expected.reason if expected else "",
+                reference=question.reference,
             )
         )
         if verdict is Verdict.PASS:
