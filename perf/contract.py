@@ -268,7 +268,7 @@ class LaunchRecord:
 
     `telemetry` is what was observed beside the launch (docs/telemetry.md). `reasons` say why a launch is not `valid`;
     `unfit` are those of them that are facts about the machine alone: such a launch is replaced, and the one that comes
-    in its place names it in `replaces`.
+    in its place names it in `replaces`. `shared_node` says that other launches might run on the node meanwhile.
     """
 
     run: str
@@ -341,6 +341,7 @@ class LaunchRecord:
     operators: list[dict[str, Operator]] = field(default_factory=list)
     bucket_cap_mb: Optional[int] = None
     ddp_switches: list[str] = field(default_factory=list)
+    shared_node: bool = False
     schema: int = SCHEMA
 
     @property

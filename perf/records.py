@@ -42,6 +42,8 @@ class VerdictRecord:
     `detectable` is the relative change that this measurement would have seen with 95 % power.
     `expected` says why it was known to fail; empty where it was not. `diagnosis` is filled for a `fail`: `text` (one
     paragraph), `phase`, `rank`, `host`, `differs`, `rate` and `profiles` (`perf.verdict.diagnosis`).
+    `expected` says why it was known to fail; empty where it was not. `reference` is the median of the reference that
+    the limit was made of, in `unit`; null where there was none.
     """
 
     run: str
@@ -62,6 +64,7 @@ class VerdictRecord:
     statistical: bool = True
     expected: str = ""
     diagnosis: dict[str, Any] = field(default_factory=dict)
+    reference: float | None = None
     schema: int = contract.SCHEMA
 
 

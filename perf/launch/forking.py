@@ -266,7 +266,10 @@ class Servers:
             for name, value in environment.items()
             if name not in (MARKER, contract.STARTED) and own not in value
         }
-        key = (*stack.before(), stack.python, *(f"{name}={shared[name]}" for name in sorted(shared)))
+        # Nor does a fork leave the cores that its server was bound to.
+        cores = ",".join(map(str, sorted(os.sched_getaffinity(0))))
+        words = [f"{name}={shared[name]}" for name in sorted(shared)]
+        key = (*stack.before(), stack.python, cores, *words)
         request = {
             "spec": spec,
             "environ": dict(environment),

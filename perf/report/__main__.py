@@ -12,6 +12,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.text import Text
 
+from perf.ending import finish
 from perf.portable import systems_to_show
 from perf.report.lines import ProfileError, launch_profiles, render
 from perf.report.scripting import as_json
@@ -192,4 +193,4 @@ def _print_profiles(console: Console, stored: StoredRun) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    finish(main)

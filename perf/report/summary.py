@@ -109,6 +109,7 @@ class VerdictRow:
     statistical: bool
     reasons: list[str] = field(default_factory=list)
     diagnosis: str = ""
+    reference: float | None = None
 
     @property
     def subject(self) -> str:
@@ -320,6 +321,7 @@ def _verdict_row(record: VerdictRecord) -> VerdictRow:
         statistical=record.statistical,
         reasons=[*([f"Expected: {record.expected}."] if record.expected else []), *record.reasons],
         diagnosis=str(record.diagnosis.get("text") or ""),
+        reference=record.reference,
     )
 
 

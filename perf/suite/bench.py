@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import statistics
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -153,6 +154,9 @@ class Bench:
         Name of the xdist worker, or empty: part of launch names, so that two workers never use one.
     extras
         Launches of each variant beside the judged ones: ``line-profile``, ``phases``.
+    room
+        Makes room on the node for some members of a group while they are measured, and yields the cores that they may
+        keep busy. Left out, the context's.
     """
 
     def __init__(
@@ -165,8 +169,10 @@ class Bench:
         *,
         worker: str = "",
         extras: tuple[str, ...] = (),
+        room: Callable[[Sequence[Member]], contextlib.AbstractContextManager[int]] | None = None,
     ) -> None:
         self._context = context
+        self._room = room or (lambda members: contextlib.nullcontext(context.cores))
         self._run = run
         self._launch = launch
         self._runnable = runnable
@@ -214,9 +220,10 @@ class Bench:
         have = min(len(pick(taken.launches[m.id], test)) for m in sides)
         asked = f"{test} asks for {launches} launches a side"
         self._event("extend", sides[0].group, total=(launches - have) * len(sides), text=asked)
-        for round_number in range(have, launches):
-            for member in order_of_round(sides, round_number):
-                self._one(taken, member, round_number, of=launches, escalation=test)
+        with self._roomy(taken, sides, test):
+            for round_number in range(have, launches):
+                for member in order_of_round(sides, round_number):
+                    self._one(taken, member, round_number, of=launches, escalation=test)
         for member in sides:
             if (member.id, test) in taken.failures:
                 raise taken.failures[member.id, test]
@@ -265,13 +272,28 @@ class Bench:
         rounds = launches_planned(group, self._context.profile)
         profiled = [m for m in members if m.variant.mode != "io" and m.plan != "rates"]
         self._event("planned", group.name, total=len(members) * rounds + len(profiled) * len(self._extras))
-        for round_number in range(rounds):
-            for member in order_of_round(members, round_number):
-                self._one(taken, member, round_number, of=rounds)
-        for extra in self._extras:
-            for member in profiled:
-                self._one(taken, member, 0, of=1, extra=extra)
+        with self._roomy(taken, members, ""):
+            for round_number in range(rounds):
+                for member in order_of_round(members, round_number):
+                    self._one(taken, member, round_number, of=rounds)
+            for extra in self._extras:
+                for member in profiled:
+                    self._one(taken, member, 0, of=1, extra=extra)
         return taken
+
+    @contextlib.contextmanager
+    def _roomy(self, taken: _Taken, members: Sequence[Member], purpose: str) -> Iterator[None]:
+        """Have room for some members. Where none can be had, no launch of theirs is tried, and each test says why."""
+        with contextlib.ExitStack() as stack:
+            try:
+                cores = stack.enter_context(self._room(members))
+            except Exception as error:  # noqa: BLE001
+                # Like a launch that can't be started: it stops these members only.
+                purposes = (purpose, *(() if purpose else self._extras))
+                taken.failures |= {(member.id, each): error for member in members for each in purposes}
+            else:
+                self._context = dataclasses.replace(self._context, cores=cores)
+            yield
 
     def _one(
         self,

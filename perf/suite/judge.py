@@ -114,7 +114,10 @@ class Judge:
             return
         judgement, known = floor_judgement(launches, what, self._library)
         limit = known.floor.bound if known else None
-        question = Question(metric, what.unit, measured.member, None, limit, sentence, floor=True)
+        centre = known.floor.centre if known else None
+        question = Question(
+            metric, what.unit, measured.member, None, limit, sentence, floor=True, reference=centre
+        )
         if judgement.verdict is Verdict.PASS:
             idle = low_power(launches, self._library)
             if idle:
@@ -382,6 +385,7 @@ class Judge:
                 statistical=question.limit is not None,
                 expected=expected.reason if expected else "",
                 diagnosis=diagnosis.as_json() if diagnosis else {},
+                reference=question.reference,
             )
         )
         if verdict is Verdict.PASS:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import functools
 import json
@@ -25,6 +24,7 @@ from perf.faults.plant import mark, planted_environment
 from perf.launch.failure import LaunchFailed
 from perf.launch.forking import CannotFork, Servers
 from perf.launch.launcher import launch
+from perf.launch.leases import LeaseError
 from perf.launch.lock import LockError, NodeLock
 from perf.launch.node_limits import read_cards
 from perf.launch.place import Place
@@ -39,6 +39,7 @@ from perf.suite.library import library_of, today
 from perf.suite.options import Options
 from perf.suite.plan import Context
 from perf.suite.preflight import Preflight, Unfit
+from perf.suite.room import Rooms, this_node
 from perf.suite.selection import Machine, need_of_member, why_not
 from perf.verdict.known import Library
 from perf.verdict.references import ReferenceFile
@@ -49,6 +50,7 @@ OLD_STACK_FILE = "stack-old.json"
 
 INFRASTRUCTURE_ERRORS = (
     LaunchFailed,
+    LeaseError,
     LockError,
     NoRun,
     SiteError,
@@ -168,7 +170,7 @@ class Measuring:
         return site is None or site.scheduler.step_command not in LAUNCH_NODES
 
     def _collect(self) -> NodeFacts:
-        facts = collect(self.stack)
+        facts = collect(self.rooms.narrow(self.stack))
         return dataclasses.replace(facts, cores=self._cores)
 
     @functools.cached_property
@@ -250,17 +252,30 @@ class Measuring:
             devices=self.machine.gpus or None,
         )
         os.makedirs(options.cache_dir, exist_ok=True)
-        lock = None if options.share_node else NodeLock(self._run.name, say=self._note)
         return Bench(
             context,
             self._run,
-            functools.partial(self._launch, lock),
+            self._launch,
             self._runnable,
             launch_words,
             worker="-".join(
                 part for part in (options.job_folder.name if options.job_folder else "", self._worker) if part
             ),
             extras=options.extras,
+            room=self.rooms.room,
+        )
+
+    @functools.cached_property
+    def rooms(self) -> Rooms:
+        """What of the node each group has while it is measured."""
+        return Rooms(
+            self._run.name,
+            this_node(self.stack, self.machine.cores),
+            share=self._options.share_node,
+            beside=bool(self._worker),
+            profile=self._options.profile,
+            steps=bool(self.place.step(1)),
+            say=self._note,
         )
 
     def _note(self, text: str) -> None:
@@ -271,12 +286,14 @@ class Measuring:
         device = self.machine.device(self._options.device)
         return why_not(need_of_member(member), self.machine, device) is None
 
-    def _launch(self, lock: NodeLock | None, spec: contract.LaunchSpec) -> contract.LaunchRecord:
+    def _launch(self, spec: contract.LaunchSpec) -> contract.LaunchRecord:
         # The lock may be taken twice by its holder; a neighbour's launch would otherwise make this node look unfit.
-        with lock if lock is not None else contextlib.nullcontext():
+        with self.rooms.launching():
             self.preflight(spec)
-            stack = self.old_stack if spec.side == "old" else self.stack
-            record = self._launched(spec, stack, lock)
+            stack = self.rooms.narrow(self.old_stack if spec.side == "old" else self.stack)
+            with self.rooms.binding():
+                record = self._launched(spec, stack, self.rooms.lock)
+        record = self.rooms.settle(record)
         problem = stranger(stack, record)
         if problem:
             raise StackError(f"Launch {spec.launch} of {spec.variant}: {problem}")
@@ -291,7 +308,7 @@ class Measuring:
         Of two stacks that are compared only the new one has a fault planted.
         """
         plant = self._options.plant if spec.side != "old" else None
-        environ = planted_environment(plant, os.environ) if plant else None
+        environ = self.rooms.environ(planted_environment(plant, os.environ) if plant else os.environ)
         record: contract.LaunchRecord | None = None
         # A fault that acts as a rank's process starts can't be planted in a fork.
         whole = not plant or not FAULTS[plant].fresh

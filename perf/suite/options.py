@@ -140,7 +140,12 @@ def add_options(parser: pytest.Parser) -> None:
         help="hold each variant's fraction of the machine's own rates against known systems (docs/rates.md)",
     )
     add("--require-references", action="store_true", help="a number without a reference fails")
-    add("--share-node", action="store_true", help="do not wait for other timed launches on this node")
+    add(
+        "--share-node",
+        action="store_true",
+        help="time launches beside others on this node, each group on GPUs of its own; records say so, and only "
+        "references that were taken so are compared (docs/sharing.md)",
+    )
     add(
         "--line-profile",
         action="store_true",

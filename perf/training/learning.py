@@ -17,6 +17,7 @@ from collections.abc import Sequence
 import torch
 
 from models.interface import load_workload
+from perf.ending import finish
 from perf.training.loaders import LoaderPlan, make_loader, set_epoch
 from perf.training.stackinfo import stack_info
 
@@ -90,4 +91,4 @@ def main(arguments: Sequence[str]) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    finish(lambda: main(sys.argv[1:]))

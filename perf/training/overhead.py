@@ -23,6 +23,7 @@ import torch
 from torch.utils.data import Dataset
 
 from models.interface import Workload, load_workload
+from perf.ending import finish
 from perf.training.identity import device_name
 from perf.training.loaders import LoaderPlan, RingLoader, native_loader
 from perf.training.loop import train
@@ -177,4 +178,4 @@ def main(arguments: Sequence[str]) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    finish(lambda: main(sys.argv[1:]))

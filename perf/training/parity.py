@@ -16,6 +16,7 @@ from typing import Any
 import torch
 
 from models.interface import Workload, load_workload
+from perf.ending import finish
 from perf.training.identity import device_name
 from perf.training.optimizations import make_optimizer
 from perf.training.stackinfo import stack_info
@@ -103,4 +104,4 @@ def main(arguments: Sequence[str]) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    finish(lambda: main(sys.argv[1:]))

@@ -17,6 +17,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import FlopCounterMode
 
 from models.interface import load_workload
+from perf.ending import finish
 
 SHAPES: dict[str, tuple[tuple[int, ...], tuple[int, ...]]] = {
     "mnist_cnn": ((1, 28, 28), ()),
@@ -106,4 +107,4 @@ def main(arguments: Sequence[str]) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    finish(lambda: main(sys.argv[1:]))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from perf.contract import LaunchRecord
+from perf.report.figures.comparison import stacks_forests
 from perf.report.figures.devices import devices
 from perf.report.figures.epochs import epochs
 from perf.report.figures.launches import Side
@@ -49,6 +50,13 @@ def sections(
             "How far is each judged number from its limit?",
             [limits] if limits else [],
             "no judgement of these runs has a limit",
+        ),
+        _section(
+            "stacks",
+            "New stack against old",
+            "Is the new one as fast as the old one?",
+            stacks_forests(summary.verdicts),
+            "no two stacks were compared; `--against=PYTHON` names the old one",
         ),
         _section(
             "floors",
