@@ -109,7 +109,7 @@ def _sections(
     if runs is not None:
         intro = "The same variants in the runs of this page."
         listed.insert(0, Section("runs", "Run against run", intro, [runs]))
-    account = account_picture(summary.time)
+    account = account_picture(summary.time, summary.held)
     if account is not None:
         listed.append(Section("account", "Time of the run", "What the wall time was spent on.", [account]))
     return listed
