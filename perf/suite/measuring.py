@@ -312,7 +312,8 @@ class Measuring:
         record: contract.LaunchRecord | None = None
         # A fault that acts as a rank's process starts can't be planted in a fork.
         whole = not plant or not FAULTS[plant].fresh
-        asked = self._options.launcher == "fork" and whole and not self.place.step(1)
+        launcher = spec.side == "old" and self._options.old_launcher or self._options.launcher
+        asked = launcher == "fork" and whole and not self.place.step(1)
         if asked and not self.servers.why_not(stack):
             forked = dataclasses.replace(spec, launcher="fork")
             try:
@@ -328,7 +329,8 @@ class Measuring:
     @functools.cached_property
     def servers(self) -> Servers:
         """Processes that launches are forked from."""
-        return Servers(self._run.folder / f"servers{self._worker and '-'}{self._worker}.log")
+        log = self._run.folder / f"servers{self._worker and '-'}{self._worker}.log"
+        return Servers(log, self._options.server_launches)
 
     def close(self) -> None:
         """End what was started to serve launches."""

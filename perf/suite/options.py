@@ -46,6 +46,8 @@ class Options:
     against: str | None = None
     margin: float | None = None
     launcher: str = "fresh"
+    old_launcher: str = ""
+    server_launches: int = 0
     portable_floors: bool = False
     site: Site | None = None
     job_folder: Path | None = None
@@ -133,6 +135,19 @@ def add_options(parser: pytest.Parser) -> None:
         choices=("fresh", "fork"),
         default="fresh",
         help="start each launch fresh, or fork it from a process that has imported torch (default: fresh)",
+    )
+    add(
+        "--old-launcher",
+        choices=("fresh", "fork"),
+        default="",
+        help="with --against: how the old side is launched, to compare the two ways (default: like the new one)",
+    )
+    add(
+        "--server-launches",
+        type=int,
+        default=0,
+        metavar="N",
+        help="with --launcher=fork: fork at most N launches from one process, then start another (default: no limit)",
     )
     add(
         "--portable-floors",
@@ -233,11 +248,29 @@ def read_options(config: pytest.Config) -> Options:
         against=option.against,
         margin=_margin(option.margin),
         launcher=option.launcher,
+        old_launcher=_with_against(option.old_launcher, option.against),
+        server_launches=_server_launches(option.server_launches, option.launcher),
         plant=_plant(option.plant, records),
         small=option.small,
         site=site,
         job_folder=Path(option.job_folder).absolute() if option.job_folder else None,
     )
+
+
+def _with_against(launcher: str, against: str | None) -> str:
+    """Refuse a launcher for a side that there is not."""
+    if launcher and not against:
+        raise pytest.UsageError("--old-launcher is of a comparison's old side: give --against=PYTHON too")
+    return launcher
+
+
+def _server_launches(number: int, launcher: str) -> int:
+    """Refuse a number that would be ignored."""
+    if number < 0 or (number and launcher != "fork"):
+        raise pytest.UsageError(
+            f"--server-launches={number}: expected 1 or more, with --launcher=fork; 0 is no limit"
+        )
+    return number
 
 
 def _margin(text: str | None) -> float | None:
