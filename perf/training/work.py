@@ -16,21 +16,8 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import FlopCounterMode
 
-from models.interface import load_workload
+from models.interface import load_workload, workload_names
 from perf.ending import finish
-
-SHAPES: dict[str, tuple[tuple[int, ...], tuple[int, ...]]] = {
-    "mnist_cnn": ((1, 28, 28), ()),
-    "resnet50": ((3, 32, 32), ()),
-    "resnet50_224": ((3, 224, 224), ()),
-    "resnet50_tiny": ((3, 32, 32), ()),
-    "resnet152": ((3, 32, 32), ()),
-    "resnet152_224": ((3, 224, 224), ()),
-    "resnet152_tiny": ((3, 32, 32), ()),
-    "unet3d": ((4, 64, 64, 64), (5, 64, 64, 64)),
-    "unet3d_tiny": ((4, 16, 16, 16), (5, 16, 16, 16)),
-}
-"""Shape of a sample's input and of its target, as the loader hands them over; () is a label."""
 
 
 @dataclass(frozen=True)
@@ -79,7 +66,7 @@ def count(name: str, batch: int = 2) -> Work:
         Samples of the step that is counted: two at least, since batch normalization refuses one.
     """
     workload = load_workload(name)
-    shape, target_shape = SHAPES[name]
+    shape, target_shape = workload.SAMPLE_SHAPE, workload.TARGET_SHAPE
     with torch.device("meta"):
         model = workload.build_model()
         data = torch.empty(batch, *shape)
@@ -101,7 +88,7 @@ def count(name: str, batch: int = 2) -> Work:
 
 def main(arguments: Sequence[str]) -> int:
     """Print one line of JSON a workload."""
-    for name in arguments or SHAPES:
+    for name in arguments or workload_names():
         print(json.dumps({"workload": name, **asdict(count(name))}))
     return 0
 

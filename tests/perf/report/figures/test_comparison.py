@@ -35,7 +35,7 @@ def test_environments_are_flat_and_their_differences_stand_alone():
 
 
 def test_two_stacks_are_a_forest_a_metric(verdict):
-    """Ratios have a logarithmic axis with each row's own limit, shares of stalls a plain one; other rows are left out."""
+    """Ratios have a logarithmic axis with each row's own limit, shares of stalls a plain one; others are left out."""
     sides = {"variant": "v@new", "against": "v@old", "group": "compare@v", "launches": 10}
     rows = [
         verdict(
