@@ -6,6 +6,7 @@ device, where tensors have shapes and no contents.
 
 from __future__ import annotations
 
+import argparse
 import json
 import sys
 from collections.abc import Sequence
@@ -88,7 +89,13 @@ def count(name: str, batch: int = 2) -> Work:
 
 def main(arguments: Sequence[str]) -> int:
     """Print one line of JSON a workload."""
-    for name in arguments or workload_names():
+    parser = argparse.ArgumentParser(
+        prog="python -m perf.training.work",
+        description="Counts what a training step has to do: floating-point operations a sample, operators a step. One "
+        "line of JSON a workload. Computes nothing, needs no GPU.",
+    )
+    parser.add_argument("workloads", nargs="*", metavar="WORKLOAD", help="which networks (default: all)")
+    for name in parser.parse_args(list(arguments)).workloads or workload_names():
         print(json.dumps({"workload": name, **asdict(count(name))}))
     return 0
 
