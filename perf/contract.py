@@ -27,6 +27,9 @@ RANK_FILE = "rank-{rank}.json"
 STACK_FILE = "stack-{rank}.txt"
 STATE_FILE = "state-{rank}.json"
 MODEL_FILE = "model.pt"
+TRACE_FILE = "trace-rank-{rank}.json.gz"
+NSYS_FILE = "trace.nsys-rep"
+"""What Nsight Systems leaves: one file a launch, with all ranks of a node."""
 
 EDGE_PIPE = "edges.pipe"
 """A named pipe in the launch's folder: each rank writes one line when a window of its begins or ends, so that whoever
@@ -76,6 +79,8 @@ class LaunchSpec:
     `bucket_cap_mb` is DistributedDataParallel's (null: unset, which is not the same as its default in words, 25), and
     `ddp_switches` are of `DDP_SWITCHES`: ``view`` (gradient_as_bucket_view), ``static`` (static_graph), ``nobuffers``
     (broadcast_buffers off) and ``nosync`` (every step under no_sync: nothing is all-reduced).
+
+    `trace` is ``torch`` for a launch under torch's profiler, ``nsys`` for one under Nsight Systems, else "".
     """
 
     run: str
@@ -128,6 +133,7 @@ class LaunchSpec:
     numa: bool = False
     bucket_cap_mb: Optional[int] = None
     ddp_switches: list[str] = field(default_factory=list)
+    trace: str = ""
     schema: int = SCHEMA
 
     @property
@@ -236,6 +242,8 @@ class RankRecord:
     drain_seconds: Optional[float] = None
     rates: dict[str, Rate] = field(default_factory=dict)
     window_edges: list[list[float]] = field(default_factory=list)
+    trace: Optional[str] = None
+    trace_facts: Optional[dict[str, Any]] = None
     schema: int = SCHEMA
 
 
@@ -321,12 +329,18 @@ class LaunchRecord:
     replaces: str = ""
     bucket_cap_mb: Optional[int] = None
     ddp_switches: list[str] = field(default_factory=list)
+    traces: list[str] = field(default_factory=list)
+    trace_facts: list[dict[str, Any]] = field(default_factory=list)
     schema: int = SCHEMA
 
     @property
-    def profiled(self) -> bool:
-        """Whether it was a launch of its own for a profile: it is never judged, since a profile slows it."""
-        return self.phase_seconds is not None or bool(self.line_profiles)
+    def profiled(self) -> str:
+        """What profile it was a launch of its own for, "" if none: it is never judged, since a profile slows it."""
+        if self.trace_facts:
+            return "nsys" if self.trace_facts[0].get("tool") == "nsys" else "torch-trace"
+        if self.line_profiles:
+            return "line-profile"
+        return "" if self.phase_seconds is None else "phases"
 
 
 def encode(message: Any) -> str:

@@ -133,6 +133,8 @@ def merge(
         unfit=unfit,
         bucket_cap_mb=spec.bucket_cap_mb,
         ddp_switches=list(spec.ddp_switches),
+        traces=[record.trace for record in clean if record.trace is not None],
+        trace_facts=[record.trace_facts for record in clean if record.trace_facts is not None],
     )
 
 

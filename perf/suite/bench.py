@@ -138,7 +138,7 @@ class Bench:
     worker
         Name of the xdist worker, or empty: part of launch names, so that two workers never use one.
     extras
-        Launches of each variant beside the judged ones: ``line-profile``, ``phases``.
+        Launches of each variant beside the judged ones: ``line-profile``, ``phases``, ``torch-trace``, ``nsys``.
     """
 
     def __init__(
@@ -257,6 +257,7 @@ class Bench:
                 escalation=escalation,
                 phases=extra == "phases",
                 line_profile=extra == "line-profile",
+                trace={"torch-trace": "torch", "nsys": "nsys"}.get(extra, ""),
             )
             record = self._try(taken, purpose, member, spec, replaces, of, extra)
             if record is None:
@@ -325,8 +326,8 @@ class Stored:
             plan = "" if record.plan == "window" else f"+{record.plan}"
             side = f"@{record.side}" if record.side else ""
             if record.profiled:
-                extra = "phases" if record.phase_seconds is not None else "line-profile"
-                self._extras.setdefault((record.group, record.variant + plan + side, extra), record)
+                key = (record.group, record.variant + plan + side, record.profiled)
+                self._extras.setdefault(key, record)
             else:
                 kept = self._replaced if (record.run, record.launch) in again else self._launches
                 kept.setdefault((record.group, record.variant + plan + side), []).append(record)

@@ -89,6 +89,7 @@ def build_spec(
     escalation: str = "",
     phases: bool = False,
     line_profile: bool = False,
+    trace: str = "",
 ) -> contract.LaunchSpec:
     """Return the spec of one launch of a member."""
     variant = member.variant
@@ -148,6 +149,7 @@ def build_spec(
         numa=context.numa,
         bucket_cap_mb=variant.bucket_cap_mb,
         ddp_switches=list(variant.ddp_switches),
+        trace=trace,
     )
 
 

@@ -33,6 +33,7 @@ from perf.training.meter import Clock, CudaClock, HostClock, Meter, Watched, hal
 from perf.training.phases import PhaseTimer, train_in_phases
 from perf.training.stackinfo import stack_info
 from perf.training.state import State
+from perf.training.tracing import Tracer, make_tracer, train_traced
 
 PREFETCH_ROUNDS = 2
 """After a loader's start, batches come from a filling queue for workers x prefetch steps; twice that is thrown away."""
@@ -68,6 +69,7 @@ class Session:
         self._epochs: list[EpochRecord] = []
         self._phases: Optional[PhaseTimer] = None
         self._line_profile: Optional[str] = None
+        self._tracer: Optional[Tracer] = None
 
     def run(self) -> RankRecord:
         """Train and return what was measured."""
@@ -150,7 +152,17 @@ class Session:
             line_profile=self._line_profile,
             drain_seconds=meter.drain_seconds,
             window_edges=self._window_edges,
+            trace=self._trace_file(),
+            trace_facts=None if self._tracer is None else self._tracer.facts(),
         )
+
+    def _trace_file(self) -> Optional[str]:
+        """Return the name of the trace that this rank leaves; Nsight Systems leaves one for all ranks of a launch."""
+        if self._tracer is None:
+            return None
+        if self._spec.trace == "nsys":
+            return contract.NSYS_FILE if self._identity.rank == 0 else None
+        return contract.TRACE_FILE.format(rank=self._identity.rank)
 
     def _refuse_unasked_silence(self, all_reduces: float) -> None:
         """Hold the number of all-reduces of a step against the switch ``nosync``."""
@@ -245,15 +257,18 @@ class Session:
         if spec.mode == "io":
             return lambda epoch: drain(feed, meter)
         if needs_own_step(spec):
-            if spec.phases or spec.line_profile:
+            if spec.phases or spec.line_profile or spec.trace:
                 raise settings.Unavailable(
-                    "phases and line profiles are of the tutorials' loop; mixed precision, another memory format and a "
-                    "CUDA graph train in a step of their own"
+                    "phases, traces and line profiles are of the tutorials' loop; mixed precision, another memory "
+                    "format and a CUDA graph train in a step of their own"
                 )
             return lambda epoch: train_with(step, model, feed, meter)
         if spec.phases:
             timer = self._phases = PhaseTimer(self._clock())
             return lambda epoch: train_in_phases(model, device, feed, loss_function, optimizer, meter, timer)
+        if spec.trace:
+            tracer = self._tracer = make_tracer(spec, self._identity.rank, device, meter.warmup_steps)
+            return lambda epoch: train_traced(model, device, feed, loss_function, optimizer, meter, tracer)
         if spec.line_profile:
             return self._profiled(
                 lambda f: lambda epoch: f(model, device, feed, loss_function, optimizer, meter)

@@ -56,6 +56,7 @@ KNOWN_WORDS = {
     "device": ("cpu", "cuda"),
     "mode": ("full", "synthetic", "io"),
     "plan": ("window", "epochs", "audit", "rates"),
+    "trace": ("", "torch", "nsys"),
 }
 """What this worker can do. Precision and loader are settings: asking for an unknown one ends with status 3."""
 
