@@ -64,8 +64,9 @@ class LaunchSpec:
     that it can be held against as many DDP ranks. Times are in seconds.
 
     `plan` says what the launch is for: ``window`` (warm-up, then a timed window), ``epochs`` (`epochs` whole epochs
-    with validation, a window inside them), ``audit`` (the loader alone, counting which samples it delivers) or
-    ``rates`` (component rates of the machine, `min_seconds` for each; nothing is trained).
+    with validation, a window inside them), ``solution`` (the same, to see when a target is reached), ``audit`` (the
+    loader alone, counting which samples it delivers) or ``rates`` (component rates of the machine, `min_seconds` for
+    each; nothing is trained).
     `epoch_samples` makes an epoch shorter than the data set, `later_epoch_batches` cuts every epoch of an audit but
     the first, `validate_samples` limits the validation set; null means all.
 
@@ -79,6 +80,9 @@ class LaunchSpec:
     `bucket_cap_mb` is DistributedDataParallel's (null: unset, which is not the same as its default in words, 25), and
     `ddp_switches` are of `DDP_SWITCHES`: ``view`` (gradient_as_bucket_view), ``static`` (static_graph), ``nobuffers``
     (broadcast_buffers off) and ``nosync`` (every step under no_sync: nothing is all-reduced).
+
+    `rate_rule` multiplies the workload's learning rate for the global batch over `rate_base_batch`: ``none``,
+    ``linear`` or ``sqrt``, reached after `rate_warmup` steps; "" leaves it alone.
 
     `trace` is ``torch`` for a launch under torch's profiler, ``nsys`` for one under Nsight Systems, else "".
     """
@@ -134,6 +138,9 @@ class LaunchSpec:
     bucket_cap_mb: Optional[int] = None
     ddp_switches: list[str] = field(default_factory=list)
     trace: str = ""
+    rate_rule: str = ""
+    rate_warmup: int = 0
+    rate_base_batch: int = 0
     schema: int = SCHEMA
 
     @property

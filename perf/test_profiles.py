@@ -1,4 +1,4 @@
-"""Only with ``--torch-trace``, ``--nsys``, ``--line-profile`` or ``--phases``: what profiles hold, and what they cost."""
+"""Only with ``--torch-trace``, ``--nsys``, ``--line-profile`` or ``--phases``: what profiles hold and cost."""
 
 from __future__ import annotations
 

@@ -188,7 +188,7 @@ def _finite_fields(record: RankRecord | EpochRecord) -> dict[str, Any]:
         value = finite(getattr(record, field.name))
         if value is None and field.type == "float":
             value = 0.0
-        if isinstance(value, dict) and field.type.lower() != "dict[str, any]":
+        if isinstance(value, dict) and "any" not in field.type.lower():
             value = {key: item for key, item in value.items() if item is not None}
         values[field.name] = value
     return values

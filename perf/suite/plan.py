@@ -150,6 +150,9 @@ def build_spec(
         bucket_cap_mb=variant.bucket_cap_mb,
         ddp_switches=list(variant.ddp_switches),
         trace=trace,
+        rate_rule=variant.rate_rule,
+        rate_warmup=variant.rate_warmup,
+        rate_base_batch=workload.batch_size,
     )
 
 

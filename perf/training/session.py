@@ -315,7 +315,7 @@ class Session:
             seconds, batches, samples, first_batch = meter.end_epoch()
             if spec.mode != "io" and whole:
                 built.scheduler.step()
-            validation = self._validate(built.model) if spec.plan == "epochs" else {}
+            validation = self._validate(built.model) if spec.plan in ("epochs", "solution") else {}
             self._epochs.append(
                 EpochRecord(epoch, seconds, batches, samples, whole, first_batch, **validation)  # type: ignore[arg-type]
             )
