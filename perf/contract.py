@@ -27,6 +27,9 @@ RANK_FILE = "rank-{rank}.json"
 STACK_FILE = "stack-{rank}.txt"
 STATE_FILE = "state-{rank}.json"
 MODEL_FILE = "model.pt"
+TRACE_FILE = "trace-rank-{rank}.json.gz"
+NSYS_FILE = "trace.nsys-rep"
+"""What Nsight Systems leaves: one file a launch, with all ranks of a node."""
 
 EDGE_PIPE = "edges.pipe"
 """A named pipe in the launch's folder: each rank writes one line when a window of its begins or ends, so that whoever
@@ -64,8 +67,9 @@ class LaunchSpec:
     that it can be held against as many DDP ranks. Times are in seconds.
 
     `plan` says what the launch is for: ``window`` (warm-up, then a timed window), ``epochs`` (`epochs` whole epochs
-    with validation, a window inside them), ``audit`` (the loader alone, counting which samples it delivers) or
-    ``rates`` (component rates of the machine, `min_seconds` for each; nothing is trained).
+    with validation, a window inside them), ``solution`` (the same, to see when a target is reached), ``audit`` (the
+    loader alone, counting which samples it delivers) or ``rates`` (component rates of the machine, `min_seconds` for
+    each; nothing is trained).
     `epoch_samples` makes an epoch shorter than the data set, `later_epoch_batches` cuts every epoch of an audit but
     the first, `validate_samples` limits the validation set; null means all.
 
@@ -80,6 +84,11 @@ class LaunchSpec:
     `bucket_cap_mb` is DistributedDataParallel's (null: unset, which is not the same as its default in words, 25), and
     `ddp_switches` are of `DDP_SWITCHES`: ``view`` (gradient_as_bucket_view), ``static`` (static_graph), ``nobuffers``
     (broadcast_buffers off) and ``nosync`` (every step under no_sync: nothing is all-reduced).
+
+    `rate_rule` multiplies the workload's learning rate for the global batch over `rate_base_batch`: ``none``,
+    ``linear`` or ``sqrt``, reached after `rate_warmup` steps; "" leaves it alone.
+
+    `trace` is ``torch`` for a launch under torch's profiler, ``nsys`` for one under Nsight Systems, else "".
     """
 
     run: str
@@ -134,6 +143,10 @@ class LaunchSpec:
     watch_operators: bool = False
     bucket_cap_mb: Optional[int] = None
     ddp_switches: list[str] = field(default_factory=list)
+    trace: str = ""
+    rate_rule: str = ""
+    rate_warmup: int = 0
+    rate_base_batch: int = 0
     schema: int = SCHEMA
 
     @property
@@ -255,6 +268,8 @@ class RankRecord:
     rates: dict[str, Rate] = field(default_factory=dict)
     window_edges: list[list[float]] = field(default_factory=list)
     operators: Optional[dict[str, Operator]] = None
+    trace: Optional[str] = None
+    trace_facts: Optional[dict[str, Any]] = None
     schema: int = SCHEMA
 
 
@@ -342,12 +357,20 @@ class LaunchRecord:
     bucket_cap_mb: Optional[int] = None
     ddp_switches: list[str] = field(default_factory=list)
     shared_node: bool = False
+    traces: list[str] = field(default_factory=list)
+    trace_facts: list[dict[str, Any]] = field(default_factory=list)
     schema: int = SCHEMA
 
     @property
-    def profiled(self) -> bool:
-        """Whether something watched the steps that slows them: such a launch is never judged."""
-        return self.phase_seconds is not None or bool(self.line_profiles) or bool(self.operators)
+    def profiled(self) -> str:
+        """What profile it was a launch of its own for, "" if none: it is never judged, since a profile slows it."""
+        if self.trace_facts:
+            return "nsys" if self.trace_facts[0].get("tool") == "nsys" else "torch-trace"
+        if self.line_profiles:
+            return "line-profile"
+        if self.operators:
+            return "operators"
+        return "" if self.phase_seconds is None else "phases"
 
 
 def encode(message: Any) -> str:

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from perf import groups_parallel as parallel
+from perf import groups_studies as studies
 from perf.declaration import Declaration, Maker, windows
 from perf.variants import Variant
 from perf.workloads import MACHINE, WORKLOADS
@@ -49,9 +50,12 @@ def declared(workload: str, device: str) -> Iterator[Declaration]:
     if workload == MACHINE:
         yield from _machine(device)
         return
+    make = Maker(workload, device)
+    if workload == "unet3d_tiny":
+        # How a batch learns does not hang on the device, so the small network tells it on GPUs too.
+        yield from studies.solution(make)
     if device not in WORKLOADS[workload].devices:
         return
-    make = Maker(workload, device)
     if workload == "mnist_cnn":
         yield from _acceptance(make, ("smoke", "quick", "full"))
     elif workload.endswith("_224"):
@@ -68,6 +72,7 @@ def declared(workload: str, device: str) -> Iterator[Declaration]:
     if workload == "mnist_cnn":
         yield from _choices(make)
     yield from _in_parallel(make)
+    yield from studies.batches(make)
 
 
 def _in_parallel(make: Maker) -> Iterator[Declaration]:

@@ -77,6 +77,9 @@ _GPU_SIZES = {
     # little (0.03 % between launches of unet3d on an H200).
     ("cuda", "window"): Sizes(warmup_steps=32, timed_steps=100, min_seconds=2.0, max_seconds=5.0),
     ("cuda", "epochs"): Sizes(warmup_steps=32, timed_steps=100, epochs=3),
+    ("cuda", "solution"): Sizes(
+        warmup_steps=4, timed_steps=20, epochs=3, epoch_samples=512, validate_samples=64
+    ),
     ("cuda", "audit"): Sizes(warmup_steps=32, timed_steps=100, epochs=2),
     # A second for each of 15 rates.
     ("cuda", "rates"): Sizes(warmup_steps=0, timed_steps=0, min_seconds=1.0),
@@ -87,6 +90,10 @@ _CPU_SIZES = {
     # A whole epoch of mnist_cnn takes 42 to 75 s on two cores: epochs of 64 steps tell the same there.
     ("cpu", "epochs"): Sizes(
         warmup_steps=20, timed_steps=60, epochs=3, epoch_samples=4096, validate_samples=1000
+    ),
+    # Of unet3d_tiny: 384 steps of 4 crops, or 48 of 32; 10 s on a quiet core.
+    ("cpu", "solution"): Sizes(
+        warmup_steps=4, timed_steps=20, epochs=3, epoch_samples=512, validate_samples=64
     ),
     ("cpu", "audit"): Sizes(warmup_steps=20, timed_steps=60, epochs=2),
     # 0.8 s for each of 8 rates.

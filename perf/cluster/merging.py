@@ -70,6 +70,7 @@ class Head(msgspec.Struct, frozen=True):
     launch: str = ""
     started_at: float = 0.0
     line_profiles: list[str] = []
+    traces: list[str] = []
 
 
 def read_heads(path: Path, notes: list[str]) -> list[tuple[bytes, Head]]:
@@ -93,18 +94,21 @@ def read_heads(path: Path, notes: list[str]) -> list[tuple[bytes, Head]]:
 
 
 def _adopted(run: records.Run, job: Path, line: bytes, head: Head) -> bytes:
-    """Return a launch's line as the run's own, its line profiles copied; names of launches begin with their job's."""
-    if head.run == run.name and not head.line_profiles:
+    """Return a launch's line as the run's own, its profiles copied; names of launches begin with their job's."""
+    if head.run == run.name and not head.line_profiles and not head.traces:
         return line
-    kept = []
-    for name in head.line_profiles:
+
+    def copied(name: str) -> str:
         source = profile_place(name, head.launch, job)
         target = run.profile_folder() / source.name
-        if source.is_file():
-            shutil.copyfile(source, target)
-            name = str(target.relative_to(run.folder))  # noqa: PLW2901
-        kept.append(name)
-    return _changed(line, run=run.name, line_profiles=kept)
+        if not source.is_file():
+            return name
+        shutil.copyfile(source, target)
+        return str(target.relative_to(run.folder))
+
+    # A line from before there were traces stays without the key.
+    traces = {"traces": [copied(name) for name in head.traces]} if head.traces else {}
+    return _changed(line, run=run.name, line_profiles=[copied(name) for name in head.line_profiles], **traces)
 
 
 def _changed(line: bytes, **values: object) -> bytes:

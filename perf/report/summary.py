@@ -290,7 +290,7 @@ def _variant_row(launches: Sequence[LaunchRecord], stack: str, profiled: bool) -
 
 
 def _profiled(record: LaunchRecord) -> bool:
-    return record.profiled
+    return bool(record.profiled)
 
 
 def _wait_share(record: LaunchRecord) -> float | None:

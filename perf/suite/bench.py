@@ -153,7 +153,7 @@ class Bench:
     worker
         Name of the xdist worker, or empty: part of launch names, so that two workers never use one.
     extras
-        Launches of each variant beside the judged ones: ``line-profile``, ``phases``.
+        Launches of each variant beside the judged ones: ``line-profile``, ``phases``, ``torch-trace``, ``nsys``.
     room
         Makes room on the node for some members of a group while they are measured, and yields the cores that they may
         keep busy. Left out, the context's.
@@ -324,6 +324,7 @@ class Bench:
                 phases=extra == "phases",
                 line_profile=extra == "line-profile",
                 operators=extra == "operators",
+                trace={"torch-trace": "torch", "nsys": "nsys"}.get(extra, ""),
             )
             record = self._try(taken, purpose, member, spec, replaces, of, extra)
             if record is not None and extra:
@@ -456,18 +457,12 @@ class Stored:
         self, members: Sequence[Member], kind: str, launches: int
     ) -> dict[str, list[contract.LaunchRecord]]:
         """Return the stored launches of that kind."""
-        shown: dict[str, Callable[[contract.LaunchRecord], bool]] = {
-            "phases": lambda record: record.phase_seconds is not None,
-            "operators": lambda record: bool(record.operators),
-            "line-profile": lambda record: bool(record.line_profiles),
-            "rates": lambda record: bool(record.rates),
-        }
         return {
             m.id: [
                 record
                 for kept in (self._watched, self._launches)
                 for record in kept.get((m.group, m.id), [])
-                if shown[kind](record)
+                if (record.rates if kind == "rates" else record.profiled == kind)
             ]
             for m in members
         }

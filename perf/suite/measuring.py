@@ -27,6 +27,7 @@ from perf.launch.launcher import launch
 from perf.launch.leases import LeaseError
 from perf.launch.lock import LockError, NodeLock
 from perf.launch.node_limits import read_cards
+from perf.launch.nsys import check_capture, refuse_without_nsys
 from perf.launch.place import Place
 from perf.launch.preflight import NodeFacts, collect
 from perf.launch.stack import Stack, StackError, find_stack
@@ -228,15 +229,20 @@ class Measuring:
 
         One that is not there is left as it was recorded: printing it says what is missing.
         """
-        kept = []
-        for name in record.line_profiles:
+
+        def copied(name: str) -> str:
             source = profile_place(name, record.launch, folder)
             target = self._run.profile_folder() / f"{record.run}-{source.name}"
-            if source.is_file():
-                shutil.copyfile(source, target)
-                name = str(target.relative_to(self._run.folder))  # noqa: PLW2901
-            kept.append(name)
-        return dataclasses.replace(record, line_profiles=kept)
+            if not source.is_file():
+                return name
+            shutil.copyfile(source, target)
+            return str(target.relative_to(self._run.folder))
+
+        return dataclasses.replace(
+            record,
+            line_profiles=[copied(name) for name in record.line_profiles],
+            traces=[copied(name) for name in record.traces],
+        )
 
     def _bench(self) -> Bench:
         options = self._options
@@ -288,6 +294,8 @@ class Measuring:
 
     def _launch(self, spec: contract.LaunchSpec) -> contract.LaunchRecord:
         # The lock may be taken twice by its holder; a neighbour's launch would otherwise make this node look unfit.
+        if spec.trace == "nsys":
+            refuse_without_nsys()
         with self.rooms.launching():
             self.preflight(spec)
             stack = self.rooms.narrow(self.old_stack if spec.side == "old" else self.stack)
@@ -312,8 +320,9 @@ class Measuring:
         record: contract.LaunchRecord | None = None
         # A fault that acts as a rank's process starts can't be planted in a fork.
         whole = not plant or not FAULTS[plant].fresh
-        launcher = spec.side == "old" and self._options.old_launcher or self._options.launcher
-        asked = launcher == "fork" and whole and not self.place.step(1)
+        launcher = (spec.side == "old" and self._options.old_launcher) or self._options.launcher
+        # Nsight Systems sees what it has started itself.
+        asked = launcher == "fork" and whole and not self.place.step(1) and spec.trace != "nsys"
         if asked and not self.servers.why_not(stack):
             forked = dataclasses.replace(spec, launcher="fork")
             try:
@@ -340,10 +349,17 @@ class Measuring:
     def _keep_profiles(
         self, spec: contract.LaunchSpec, record: contract.LaunchRecord
     ) -> contract.LaunchRecord:
-        """Move line profiles to the run's ``profiles``, named after their launch."""
-        kept = []
-        for name in record.line_profiles:
+        """Move line profiles and traces to the run's ``profiles``, named after their launch."""
+        if spec.trace == "nsys":
+            check_capture(os.path.join(spec.out_dir, contract.NSYS_FILE))
+
+        def moved(name: str) -> str:
             target = self._run.profile_folder() / f"{record.launch}-{Path(name).name}"
             (Path(spec.out_dir) / Path(name).name).replace(target)
-            kept.append(str(target.relative_to(self._run.folder)))
-        return dataclasses.replace(record, line_profiles=kept)
+            return str(target.relative_to(self._run.folder))
+
+        return dataclasses.replace(
+            record,
+            line_profiles=[moved(name) for name in record.line_profiles],
+            traces=[moved(name) for name in record.traces],
+        )

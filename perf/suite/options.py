@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from perf.cluster.sites import Site
 
 DEFAULT_PROFILE = "quick"
-EXTRAS = ("line-profile", "phases")
+EXTRAS = ("line-profile", "phases", "torch-trace", "nsys")
 
 
 @dataclass(frozen=True)
@@ -174,6 +174,17 @@ def add_options(parser: pytest.Parser) -> None:
     )
     add("--save-model", action="store_true", help="keep what each launch trained: model.pt in its folder")
     add("--phases", action="store_true", help="one more launch a variant: the time of each phase of a step")
+    add(
+        "--torch-trace",
+        action="store_true",
+        help="one more launch a variant: a trace of some steps on every rank by torch's profiler, for Perfetto",
+    )
+    add(
+        "--nsys",
+        action="store_true",
+        help="one more launch a variant: a capture of some steps by Nsight Systems, where nsys is on PATH",
+    )
+    # pytest has a --trace of its own, for its debugger.
     # Not for users: what the suite's own self-check plants to see it caught.
     add("--plant", metavar="NAME", help=argparse.SUPPRESS)
     # Nor this: smoke's sizes in another profile, so that a planted fault is judged in minutes.

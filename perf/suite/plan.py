@@ -93,6 +93,7 @@ def build_spec(
     phases: bool = False,
     line_profile: bool = False,
     operators: bool = False,
+    trace: str = "",
 ) -> contract.LaunchSpec:
     """Return the spec of one launch of a member."""
     variant = member.variant
@@ -155,6 +156,10 @@ def build_spec(
         numa=context.numa,
         bucket_cap_mb=variant.bucket_cap_mb,
         ddp_switches=list(variant.ddp_switches),
+        trace=trace,
+        rate_rule=variant.rate_rule,
+        rate_warmup=variant.rate_warmup,
+        rate_base_batch=workload.batch_size,
     )
 
 

@@ -30,6 +30,7 @@ PERF = "perf"
 """Folder of the perf tests, below pytest's root."""
 
 COMPARISONS = "test_compare.py"
+PROFILING = "test_profiles.py"
 """The file in it that compares two stacks."""
 
 PORTABLE = "test_portable.py"
@@ -125,6 +126,8 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     options = config.stash[SESSION].options
     if collection_path.name == PORTABLE and not options.portable_floors:
         return True
+    if collection_path.name == PROFILING and not options.extras:
+        return True
     comparing = options.profile in COMPARING
     return True if comparing != (collection_path.name == COMPARISONS) else None
 
@@ -197,6 +200,18 @@ def known_systems() -> Any:
     from perf.suite.library import complaint
 
     return read(complaint)
+
+
+@pytest.fixture(scope="session")
+def profiles(request: pytest.FixtureRequest) -> tuple[str, ...]:
+    """Profiles that were asked for: ``line-profile``, ``phases``, ``torch-trace``, ``nsys``."""
+    return request.config.stash[SESSION].options.extras
+
+
+@pytest.fixture(scope="session")
+def run_folder(request: pytest.FixtureRequest) -> Path:
+    """The run's folder, which the names of profiles in records are relative to."""
+    return request.config.stash[SESSION].run.folder
 
 
 @pytest.fixture

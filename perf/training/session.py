@@ -34,6 +34,7 @@ from perf.training.operators import OperatorWatch, available
 from perf.training.phases import PhaseTimer, train_in_phases
 from perf.training.stackinfo import stack_info
 from perf.training.state import State
+from perf.training.tracing import Tracer, make_tracer, train_traced
 
 PREFETCH_ROUNDS = 2
 """After a loader's start, batches come from a filling queue for workers x prefetch steps; twice that is thrown away."""
@@ -70,6 +71,7 @@ class Session:
         self._phases: Optional[PhaseTimer] = None
         self._line_profile: Optional[str] = None
         self._operators = self._make_operator_watch()
+        self._tracer: Optional[Tracer] = None
 
     def run(self) -> RankRecord:
         """Train and return what was measured."""
@@ -159,7 +161,17 @@ class Session:
             drain_seconds=meter.drain_seconds,
             window_edges=self._window_edges,
             operators=self._operators.per_step(len(step_seconds)) if self._operators else None,
+            trace=self._trace_file(),
+            trace_facts=None if self._tracer is None else self._tracer.facts(),
         )
+
+    def _trace_file(self) -> Optional[str]:
+        """Return the name of the trace that this rank leaves; Nsight Systems leaves one for all ranks of a launch."""
+        if self._tracer is None:
+            return None
+        if self._spec.trace == "nsys":
+            return contract.NSYS_FILE if self._identity.rank == 0 else None
+        return contract.TRACE_FILE.format(rank=self._identity.rank)
 
     def _refuse_unasked_silence(self, all_reduces: float) -> None:
         """Hold the number of all-reduces of a step against the switch ``nosync``."""
@@ -264,15 +276,18 @@ class Session:
         if spec.mode == "io":
             return lambda epoch: drain(feed, meter)
         if needs_own_step(spec):
-            if spec.phases or spec.line_profile:
+            if spec.phases or spec.line_profile or spec.trace:
                 raise settings.Unavailable(
-                    "phases and line profiles are of the tutorials' loop; mixed precision, another memory format and a "
-                    "CUDA graph train in a step of their own"
+                    "phases, traces and line profiles are of the tutorials' loop; mixed precision, another memory "
+                    "format and a CUDA graph train in a step of their own"
                 )
             return lambda epoch: train_with(step, model, feed, meter)
         if spec.phases:
             timer = self._phases = PhaseTimer(self._clock())
             return lambda epoch: train_in_phases(model, device, feed, loss_function, optimizer, meter, timer)
+        if spec.trace:
+            tracer = self._tracer = make_tracer(spec, self._identity.rank, device, meter.warmup_steps)
+            return lambda epoch: train_traced(model, device, feed, loss_function, optimizer, meter, tracer)
         if spec.line_profile:
             return self._profiled(
                 lambda f: lambda epoch: f(model, device, feed, loss_function, optimizer, meter)
@@ -319,7 +334,7 @@ class Session:
             seconds, batches, samples, first_batch = meter.end_epoch()
             if spec.mode != "io" and whole:
                 built.scheduler.step()
-            validation = self._validate(built.model) if spec.plan == "epochs" else {}
+            validation = self._validate(built.model) if spec.plan in ("epochs", "solution") else {}
             self._epochs.append(
                 EpochRecord(epoch, seconds, batches, samples, whole, first_batch, **validation)  # type: ignore[arg-type]
             )

@@ -8,6 +8,7 @@ from perf.contract import LaunchRecord
 from perf.report.figures.comparison import stacks_forests
 from perf.report.figures.devices import devices
 from perf.report.figures.epochs import epochs
+from perf.report.figures.kernels import kernels
 from perf.report.figures.launches import Side
 from perf.report.figures.memory import memory_pictures
 from perf.report.figures.model import Figure, Section
@@ -102,6 +103,13 @@ def sections(
             "Where does a step's time go?",
             [timed] if timed else [],
             "no launch was timed in phases; `--phases` adds one a variant",
+        ),
+        _section(
+            "kernels",
+            "Kernels",
+            "What does the device, or the CPU, spend its time on?",
+            kernels(records),
+            "no launch was traced; `--torch-trace` adds one a variant",
         ),
         _section(
             "epochs",
