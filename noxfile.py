@@ -141,6 +141,14 @@ def wheelhouse(session: nox.Session) -> None:
 
 
 @nox.session(default=False, venv_backend="none", requires=["env"])
+def selfcheck(session: nox.Session) -> None:
+    """Plant every fault that this machine carries, and see it caught and named. `-- --device cuda` for GPUs'."""
+    python = python_of(session, "env")
+    stack = [] if any(word.startswith("--stack") for word in session.posargs) else [f"--stack={python}"]
+    finish(session, python, "-m", "perf.faults.selfcheck", *stack, *session.posargs)
+
+
+@nox.session(default=False, venv_backend="none", requires=["env"])
 def tests(session: nox.Session) -> None:
     """Run the suite's own tests."""
     suite = [python_of(session, "env"), "-m", "pytest", *targets("tests", session.posargs)]

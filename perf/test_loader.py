@@ -50,8 +50,14 @@ def test_epoch_delivers_every_sample_once(audit: Measurement) -> None:
     first = [epochs[0] for epochs in audit.first.epochs]
     padded = -(-samples // ranks) * ranks
     seen = [_members_of(epoch.seen) for epoch in first]
-    assert padded == sum(epoch.samples for epoch in first)
-    assert samples == len(set().union(*seen))
+    where = f"the loaders of {variant.id} on {' and '.join(sorted(set(audit.first.host)))}"
+    assert padded == sum(epoch.samples for epoch in first), (
+        f"{where} delivered another number of samples in an epoch than the sampler gave them: look at who fills or "
+        "drops the last batch"
+    )
+    assert samples == len(set().union(*seen)), (
+        f"{where} left samples out, or gave one to several ranks: look at the sampler and at its rank and world size"
+    )
     assert padded - samples == sum(len(rank) for rank in seen) - len(set().union(*seen))
 
 

@@ -37,7 +37,10 @@ def test_loss_falls(training: Measurement) -> None:
         assert launch.losses_finite
         assert launch.loss_last is not None
         assert launch.loss_first is not None
-        assert launch.loss_last < launch.loss_first
+        assert launch.loss_last < launch.loss_first, (
+            f"launch {launch.launch} of {launch.variant} on {launch.host[0]} learned nothing: its steps may skip work; "
+            "look at what the stack changes in loss, backward pass and optimizer"
+        )
 
 
 def test_parameters_are_the_workloads_and_equal_on_all_ranks(training: Measurement) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import signal
 
-import pytest
 from hypothesis import settings
 
 # No test asserts how long something takes, hypothesis' deadline of 200 ms included: these machines are shared.
@@ -16,19 +15,3 @@ settings.load_profile("shared-machine")
 for signum, default in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, signal.SIG_DFL)):
     if signal.getsignal(signum) is signal.SIG_IGN:
         signal.signal(signum, default)
-
-SELFCHECK = "selfcheck: plants a fault in real launches, which takes minutes; run by `-m selfcheck` only"
-
-
-def pytest_configure(config: pytest.Config) -> None:
-    """Register the mark."""
-    config.addinivalue_line("markers", SELFCHECK)
-
-
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Skip, with the reason, what takes minutes, unless it is asked for."""
-    if "selfcheck" in str(config.option.markexpr):
-        return
-    for item in items:
-        if item.get_closest_marker("selfcheck"):
-            item.add_marker(pytest.mark.skip(reason=SELFCHECK.partition(": ")[2]))

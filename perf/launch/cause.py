@@ -61,8 +61,20 @@ LOG_HINTS = (
         re.compile(r"MemoryError|[Cc]an't allocate memory|Cannot allocate memory"),
         "The rank got no more memory on the host: look at the job's memory limit and at `ulimit -v`.",
     ),
+    (
+        re.compile(r"a setting was asked for and is not in force"),
+        "Something in the stack overrides it: look at its variables, its modules, its wrapper, a sitecustomize.",
+    ),
+    (
+        re.compile(r"Duplicate GPU detected"),
+        "Two ranks took one GPU: look at who sets LOCAL_RANK and CUDA_VISIBLE_DEVICES.",
+    ),
 )
 """What a rank's own log gives away, the most telling first."""
+
+
+FILE_HINT = " Look at the file system that the run's folder lies on: `df -h`, quotas, its log."
+"""What to do about a record that was written and can't be used."""
 
 
 @dataclass(frozen=True)
@@ -112,6 +124,7 @@ def cause_of(rank: RankEvidence) -> Cause:
     if rank.exit_code is None:
         return Cause(rank.rank, f"ended and {what}; nobody saw its exit status", f"{note} {detail}".rstrip())
     if rank.exit_code == 0:
+        detail += FILE_HINT if rank.record == BROKEN else ""
         return Cause(rank.rank, f"ended with exit status 0 and {what}", f"{note} {detail}".rstrip())
     hint = _hint(rank.exit_code) or log_hint(rank.log)
     return Cause(rank.rank, ending(rank.exit_code), f"{note} {hint}".rstrip())

@@ -170,7 +170,8 @@ def _fewer_cores(spec: LaunchSpec, ranks: Sequence[RankRecord]) -> Iterator[str]
         if allowed < spec.cores:
             yield (
                 f"{spec.cores} cores were promised on {host} (threads of {spec.ranks_per_node} ranks and loader "
-                f"workers need {needed}), but the ranks may use {allowed}."
+                f"workers need {needed}), but the ranks may use {allowed}. Look for a binding that cuts them (taskset, "
+                f"srun --cpu-bind, a cpuset)."
             )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["for_failure", "for_verdict"]
+__all__ = ["every_remedy", "for_failure", "for_verdict"]
 
 _METRICS = {
     "loader_share": """
@@ -74,6 +74,14 @@ _DEATHS = {
 _READ_THE_LOG = (
     "Read the last lines of its log, here and in the launch's folder: the first error in them counts."
 )
+
+
+def every_remedy() -> dict[str, dict[str, str]]:
+    """Return all remedies, by what they are for: a failed metric, a verdict, the way in which a launch ended."""
+    return {
+        kind: {name: " ".join(text.split()) for name, text in table.items()}
+        for kind, table in (("metric", _METRICS), ("verdict", _VERDICTS), ("launch", _DEATHS))
+    }
 
 
 def for_verdict(verdict: str, metric: str) -> str:

@@ -1,7 +1,7 @@
 """Where a step's time goes: each phase between two synchronizes. For launches of their own, since it slows them.
 
-DDP sends gradients while the backward pass goes on. What a step waits for them is the time from the last gradient to the
-end of ``backward``: that is its ``communication``, and what was hidden behind the pass is none of it.
+DDP sends gradients while the backward pass goes on. What a step waits for them is the time from the last gradient to
+the end of ``backward``: that is its ``communication``, and what was hidden behind the pass is none of it.
 """
 
 from __future__ import annotations

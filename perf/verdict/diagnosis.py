@@ -19,6 +19,8 @@ __all__ = ["Diagnosis", "RateMoved", "diagnose", "moved_rate"]
 RATE_MOVED = 0.05
 """Of the known rate. Component rates repeat to 1 to 3 % on a quiet machine (docs/rates.md)."""
 
+TRY_OF_LATE = "look at that rank's host and GPU: clocks, other processes, the cores that it is bound to"
+
 RATES_OF = {
     "data": ("file_read", "file_read_cached", "python_loop", "memory_copy"),
     "copy": ("host_to_device_pinned", "host_to_device_pageable", "memory_copy"),
@@ -119,7 +121,7 @@ def diagnose(
         else _nothing_differs(base, reference),
         _rate_in_words(moved, rate, rates),
         f"Line profiles of every rank: {', '.join(profiles)}." if profiles else "",
-        f"Try: {TRY[moved.phase]}." if moved else "",
+        f"Try: {TRY_OF_LATE if moved.late else TRY[moved.phase]}." if moved else "",
     ]
     return Diagnosis(
         text=" ".join(sentence for sentence in sentences if sentence),

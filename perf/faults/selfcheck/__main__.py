@@ -7,11 +7,12 @@ and a row a fault. Exit status 0: all were caught and named, and nothing clean f
 from __future__ import annotations
 
 import argparse
+import contextlib
 import dataclasses
 import os
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,14 +23,14 @@ from perf.faults.on_cpu import ON_CPU
 from perf.faults.on_gpu import ON_GPU
 from perf.faults.plant import NoSuchFault, check_name
 from perf.faults.selfcheck.carry import Where, carry
-from perf.faults.selfcheck.clean import CLEAN, Cleaner, dealt
-from perf.faults.selfcheck.plan import Carrier, Plan, plan, seconds_for
+from perf.faults.selfcheck.clean import CLEAN, Cleaner, cleaner_of, dealt
+from perf.faults.selfcheck.plan import Carrier, Plan, Step, plan, seconds_for
 from perf.faults.selfcheck.results import BadResults, Clean, Results, Row, read
+from perf.faults.selfcheck.stream import Beside
 from perf.faults.table import table
-from perf.launch.forking import CannotFork, Servers
-from perf.launch.launcher import launch
+from perf.launch.forking import Servers
 from perf.launch.signals import end_in_order_on_sigterm
-from perf.launch.stack import Stack, StackError, find_stack
+from perf.launch.stack import StackError, find_stack
 from perf.machine import cores_allowed, system_facts
 from perf.report.text import fit
 from perf.suite.options import default_cache_dir
@@ -66,7 +67,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     run = records.Run.create(Path(options.results).absolute())
     os.makedirs(options.cache_dir, exist_ok=True)
     where = Where(stack, options.device, run.folder / "faults", carrier.cores, options.cache_dir)
-    results = SelfCheck(run, where, planned, seconds if options.stop else None).run_all()
+    limit = seconds if options.stop else None
+    beside = None
+    if options.beside:
+        beside = Beside(run, where, options.clean, limit)
+        planned = dataclasses.replace(planned, steps=tuple(Step(one.fault, 0) for one in planned.steps))
+    results = SelfCheck(run, where, planned, limit, beside).run_all()
     for line in results.lines():
         _say(line)
     _say(f"files: {run.folder}")
@@ -80,10 +86,15 @@ class SelfCheck:
     ----------
     limit
         After so many seconds nothing more is begun; None for no limit.
+    beside
+        A process that makes the clean judgements meanwhile; None where they are made between the faults.
     """
 
-    def __init__(self, run: records.Run, where: Where, planned: Plan, limit: float | None) -> None:
+    def __init__(
+        self, run: records.Run, where: Where, planned: Plan, limit: float | None, beside: Beside | None = None
+    ) -> None:
         self._run = run
+        self._beside = beside
         self._where = where
         self._planned = planned
         self._limit = limit
@@ -98,14 +109,11 @@ class SelfCheck:
         self._run.write_environment(
             {**self._machine, "run": self._run.name, "options": {"selfcheck": "True"}}
         )
-        with Servers(self._run.folder / "servers.log") as servers:
-            cleaner = Cleaner(
-                self._run,
-                _launcher(self._where.stack, servers),
-                device=self._where.device,
-                cores=self._where.cores,
-                cache_dir=self._where.cache_dir,
-            )
+        with (
+            Servers(self._run.folder / "servers.log") as servers,
+            self._beside or contextlib.nullcontext(),
+        ):
+            cleaner = cleaner_of(self._run, self._where, servers)
             for step in self._planned.steps:
                 if self._is_over():
                     self._leave_out(step.fault, f"not begun within {self._limit:.0f} s (--seconds, --stop)")
@@ -114,11 +122,17 @@ class SelfCheck:
                 for _ in range(step.clean):
                     if not self._is_over():
                         self._judge_clean(cleaner)
+            if self._beside is not None:
+                self._beside.wait()
         for name, reason in self._planned.left_out.items():
             self._leave_out(FAULTS[name], reason)
         clean_launches = self._run.records() if (self._run.folder / records.RECORDS).exists() else []
-        self._clean += dealt(clean_launches, len(self._clean) + 1)
-        return self._write()
+        done = self._write()
+        results = dataclasses.replace(
+            done, clean=[*done.clean, *dealt(clean_launches, len(done.clean) + 1)], seconds=self._seconds
+        )
+        contract.write_whole(str(self._run.folder / RESULT), results.text())
+        return results
 
     def _plant(self, fault: Fault) -> None:
         try:
@@ -139,31 +153,23 @@ class SelfCheck:
     def _leave_out(self, fault: Fault, reason: str) -> None:
         self._rows.append(Row(fault.name, carried=False, why_not=reason))
 
+    @property
+    def _seconds(self) -> float:
+        return time.monotonic() - self._began
+
     def _is_over(self) -> bool:
-        return self._limit is not None and time.monotonic() - self._began > self._limit
+        return self._limit is not None and self._seconds > self._limit
 
     def _write(self) -> Results:
         self._loads.append(round(os.getloadavg()[0], 1))
+        if self._beside is not None:
+            self._clean = self._beside.found()
         machine: dict[str, Any] = {**self._machine, "load_average": self._loads}
         order = list(FAULTS)
         rows = sorted(self._rows, key=lambda row: order.index(row.name))
-        results = Results(machine, rows, list(self._clean), time.monotonic() - self._began)
+        results = Results(machine, rows, list(self._clean), self._seconds)
         contract.write_whole(str(self._run.folder / RESULT), results.text())
         return results
-
-
-def _launcher(stack: Stack, servers: Servers) -> Callable[[contract.LaunchSpec], contract.LaunchRecord]:
-    """Return what launches by fork, and fresh where a stack can't be forked."""
-
-    def start(spec: contract.LaunchSpec) -> contract.LaunchRecord:
-        if not servers.why_not(stack):
-            try:
-                return launch(dataclasses.replace(spec, launcher="fork"), stack, lock=None, servers=servers)
-            except CannotFork as error:
-                _say(f"launched fresh from here on: {error}", sys.stderr)
-        return launch(spec, stack, lock=None)
-
-    return start
 
 
 def _planned(planned: Plan) -> list[str]:
@@ -210,6 +216,11 @@ def _parser() -> argparse.ArgumentParser:
         metavar="S",
         help="time for all of it; on GPUs, faults that it has no room for are left out (default: 540 on one GPU, "
         "900 on several, 2400 on the CPU)",
+    )
+    add(
+        "--beside",
+        action="store_true",
+        help="make the clean judgements in a process of its own, beside the faults and not between them",
     )
     add("--stop", action="store_true", help="begin nothing more when --seconds are over")
     add("--dry-run", action="store_true", help="say what would be planted, and end")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import functools
 import time
@@ -9,7 +10,10 @@ from collections.abc import Callable, Iterator, Sequence
 
 from perf import contract, records
 from perf.catalogue import GROUPS, Member
+from perf.faults.selfcheck.carry import Where
 from perf.faults.selfcheck.results import Clean
+from perf.launch.forking import CannotFork, Servers
+from perf.launch.launcher import launch
 from perf.limits import LOADER_SHARE
 from perf.profiles import PROFILES, Profile
 from perf.report.summary import launch_words
@@ -23,7 +27,7 @@ from perf.verdict.looks import FIRST_LOOK
 from perf.verdict.spread import halves_in_true_order
 from perf.verdict.system import System
 
-__all__ = ["CLEAN", "Cleaner", "dealt"]
+__all__ = ["CLEAN", "Cleaner", "cleaner_of", "dealt"]
 
 CLEAN = 30
 """Clean judgements of a self-check: of so many, a suite that fails one in ten clean runs would show one, mostly."""
@@ -129,7 +133,7 @@ def dealt(launches: Sequence[contract.LaunchRecord], first_number: int) -> Itera
         One judgement for every ten valid launches of a variant. No launch is in two of them.
     """
     number = first_number
-    for variant in dict.fromkeys(launch.variant for launch in launches):
+    for variant in dict.fromkeys(one.variant for one in launches):
         steps = [one.median_step_seconds for one in launches if one.variant == variant and one.valid]
         for start in range(0, len(steps) - 2 * FIRST_LOOK + 1, 2 * FIRST_LOOK):
             first, second = halves_in_true_order(steps[start : start + 2 * FIRST_LOOK])
@@ -143,3 +147,17 @@ def dealt(launches: Sequence[contract.LaunchRecord], first_number: int) -> Itera
                 list(one.reasons),
             )
             number += 1
+
+
+def cleaner_of(run: records.Run, where: Where, servers: Servers) -> Cleaner:
+    """Return what makes clean judgements by fork, and by fresh launches where a stack can't be forked."""
+    stack = where.stack
+
+    def start(spec: contract.LaunchSpec) -> contract.LaunchRecord:
+        if not servers.why_not(stack):
+            # From then on `why_not` has the reason.
+            with contextlib.suppress(CannotFork):
+                return launch(dataclasses.replace(spec, launcher="fork"), stack, lock=None, servers=servers)
+        return launch(spec, stack, lock=None)
+
+    return Cleaner(run, start, device=where.device, cores=where.cores, cache_dir=where.cache_dir)

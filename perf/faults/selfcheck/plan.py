@@ -95,6 +95,8 @@ def plan(faults: Iterable[Fault], carrier: Carrier, *, clean: int, seconds: floa
             continue
         taken.append(fault)
         left -= fault.seconds if fault.gpu else 0.0
+    # What one launch shows comes first: a check that is ended early has planted most faults by then.
+    taken.sort(key=lambda fault: not fault.of_a_launch)
     share = clean / len(taken) if taken else 0.0
     # Rounding the running sum, so that the parts add up to the whole.
     counts = [round(share * (place + 1)) - round(share * place) for place in range(len(taken))]

@@ -80,6 +80,161 @@ def test_a_module_is_changed_when_it_has_been_imported(tmp_path):
     assert "1\n" == run(code, "threads-unequal", PYTHONPATH=str(tmp_path), RANK="0").stdout
 
 
+def test_a_fork_plants_what_its_own_rank_is_to_have(tmp_path):
+    """A launch that is forked gets its rank after the plant: the plant asks when it acts."""
+    (tmp_path / "torch.py").write_text("def set_num_threads(n): print(n)\n")
+    code = "import os, torch\ntorch.set_num_threads(1)\nos.environ['RANK'] = '1'\ntorch.set_num_threads(1)\n"
+
+    assert "1\n2\n" == run(code, "threads-unequal", PYTHONPATH=str(tmp_path)).stdout
+
+
+def test_ranks_that_take_one_gpu_are_told_so_before_they_start():
+    """The environment of the rank names the first device, whichever rank it is."""
+    code = "import os; print(os.environ['LOCAL_RANK'])"
+
+    assert "0\n" == run(code, "gpu-taken-twice", RANK="1", LOCAL_RANK="1", WORLD_SIZE="2").stdout
+
+
+def test_an_override_of_the_environment_needs_no_module():
+    """TF32 is overridden by a variable alone, and nothing is put on the path."""
+    found = planted_environment("tf32-overridden", {"PATH": "/bin"})
+
+    assert {"PATH": "/bin", "NVIDIA_TF32_OVERRIDE": "0"} == found
+
+
+@pytest.mark.parametrize(
+    ("name", "module", "text", "code", "said"),
+    [
+        (
+            "unpinned",
+            "torch/utils/data/dataloader.py",
+            "class DataLoader:\n    def __init__(self, data, pin_memory=False): print(pin_memory)\n",
+            "from torch.utils.data.dataloader import DataLoader; DataLoader([], pin_memory=True)",
+            "False",
+        ),
+        (
+            "gloo-for-nccl",
+            "torch/distributed/__init__.py",
+            "def init_process_group(backend=None, **options): print(backend, sorted(options))\n",
+            "import torch.distributed as d; d.init_process_group(backend='nccl', device_id=0, timeout=1)",
+            "gloo ['timeout']",
+        ),
+        (
+            "bucket-a-parameter",
+            "torch/nn/parallel/distributed.py",
+            "class DistributedDataParallel:\n    def __init__(self, m, bucket_cap_mb): print(bucket_cap_mb * 2**20)\n",
+            "from torch.nn.parallel.distributed import DistributedDataParallel as D; D(None)",
+            "1.0",
+        ),
+        (
+            "no-overlap",
+            "torch/nn/parallel/distributed.py",
+            "class DistributedDataParallel:\n    def __init__(self, m, bucket_cap_mb=None): print(bucket_cap_mb)\n",
+            "from torch.nn.parallel.distributed import DistributedDataParallel as D; D(None)",
+            "1048576.0",
+        ),
+        (
+            "autotune-dropped",
+            "torch/backends/cudnn.py",
+            (
+                "import sys\nclass Switch:\n"
+                "    def __get__(self, o, k=None): return self.__dict__.get('on', True)\n"
+                "    def __set__(self, o, v): self.on = v\n"
+                "class Module:\n    benchmark = Switch()\n"
+                "sys.modules[__name__] = Module()\n"
+            ),
+            (
+                "import torch.backends.cudnn, sys; c = sys.modules['torch.backends.cudnn']\n"
+                "c.benchmark = True; print(c.benchmark)"
+            ),
+            "False",
+        ),
+    ],
+)
+def test_what_is_asked_of_torch_is_changed_on_its_way(tmp_path, name, module, text, code, said):
+    """A stand-in for a part of torch gets other arguments than its caller gave, or keeps its switch where it is."""
+    path = tmp_path / module
+    path.parent.mkdir(parents=True)
+    for folder in path.parents:
+        if folder == tmp_path:
+            break
+        if not (folder / "__init__.py").exists():
+            (folder / "__init__.py").write_text("")
+    path.write_text(text)
+    done = run(code, name, PYTHONPATH=str(tmp_path))
+
+    assert f"{said}\n" == done.stdout, done.stderr
+
+
+class FakeCuda:
+    """Counts what a plant asks of a GPU."""
+
+    def __init__(self):
+        self.cycles, self.waits = [], 0
+
+    def synchronize(self):
+        self.waits += 1
+
+    def is_initialized(self):
+        return True
+
+    def _sleep(self, cycles):
+        self.cycles.append(cycles)
+
+
+def steps_of(plant, monkeypatch, count):
+    """Take steps under a plant with a fake torch; return the fake GPU and the seconds slept."""
+    import types
+
+    cuda, hooks, slept = FakeCuda(), [], []
+    monkeypatch.setitem(sys.modules, "torch", types.SimpleNamespace(cuda=cuda))
+    monkeypatch.setattr("time.sleep", slept.append)
+
+    def after(module, hook):
+        if module == "torch.optim.optimizer":
+            hook(types.SimpleNamespace(register_optimizer_step_post_hook=hooks.append))
+
+    plant(after, lambda: 0)
+    for _ in range(count):
+        for hook in hooks:
+            hook(None, None, None)
+    return cuda, slept
+
+
+@pytest.mark.parametrize(("name", "stalls"), [("stalled-steps-1", 4), ("stalled-steps-3", 12)])
+def test_a_share_of_the_steps_stalls(plants, monkeypatch, name, stalls):
+    """Of 400 steps so many wait for the device and then for longer than a step."""
+    cuda, slept = steps_of(plants[name], monkeypatch, 400)
+
+    assert stalls == len(slept) == cuda.waits
+    assert {0.02} == set(slept)
+
+
+def test_a_synchronized_step_waits_many_times(plants, monkeypatch):
+    """The host waits behind each step as often as a network has operators."""
+    cuda, _ = steps_of(plants["step-synchronized"], monkeypatch, 3)
+
+    assert 120 == cuda.waits
+
+
+@pytest.mark.parametrize(("percent", "step", "cycles"), [(3, 0.02, 1_200_000), (5, 0.01, 1_000_000)])
+def test_a_slower_kernel_takes_a_share_of_the_measured_step(plants, monkeypatch, percent, step, cycles):
+    """From the 18th step on a kernel that counts cycles is queued: the share of a step, by the card's own clock."""
+    import planted_gpus
+
+    now = [0.0]
+
+    def clock():
+        now[0] += 8 * step
+        return now[0]
+
+    monkeypatch.setattr(planted_gpus, "_cycles_a_second", lambda torch: 2e9)
+    monkeypatch.setattr(planted_gpus.time, "perf_counter", clock)
+    cuda, _ = steps_of(plants[f"device-time-{percent}"], monkeypatch, 20)
+
+    assert [pytest.approx(cycles, abs=1)] * 3 == cuda.cycles
+
+
 def test_the_folder_plants_nothing_by_itself():
     """On the path without a name, Python starts as ever."""
     done = subprocess.run(

@@ -103,8 +103,8 @@ def test_fewer_cores_than_promised_are_told_with_the_numbers(make_spec, make_ran
     ranks = [make_rank(rank, threads={"cores_allowed": 3}) for rank in range(2)]
     (reason,) = unfit_of(make_spec(), ranks)
     assert (
-        "4 cores were promised on n1 (threads of 2 ranks and loader workers need 4), but the ranks may use 3."
-        == reason
+        "4 cores were promised on n1 (threads of 2 ranks and loader workers need 4), but the ranks may use 3. "
+        "Look for a binding that cuts them (taskset, srun --cpu-bind, a cpuset)." == reason
     )
 
 

@@ -115,3 +115,11 @@ def test_a_suite_names_its_run():
         ("stackproof_folder", "/x/r1"),
         ("stackproof_profile", "quick"),
     ] == run_properties("/x/r1", "quick")
+
+
+def test_a_diagnosis_is_a_property_of_its_own(verdict):
+    """It comes last, in one piece; a judgement without one has no such property."""
+    found = properties(verdict(diagnosis={"text": "Rank 1 of n1\x1b comes late.", "phase": "optimizer"}))
+
+    assert ("diagnosis", "Rank 1 of n1\\x1b comes late.") == found[-1]
+    assert "diagnosis" not in dict(properties(verdict()))

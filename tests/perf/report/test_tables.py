@@ -202,3 +202,11 @@ def test_the_environment_heads_the_report(report, launch):
     """Where the run was made, and on which data, is read before any number."""
     text = report([launch()], [], environment=["system  4x H100"])
     assert text.startswith("system  4x H100\ndata    mnist_cnn: source generated\n\nMeasured\n")
+
+
+def test_a_diagnosis_stands_below_the_reasons(report, verdict):
+    """The paragraph that a person can act on is printed whole, and made safe."""
+    text = report([], [verdict(reasons=["too slow"], diagnosis={"text": "Rank 1 of n1\x1b comes late."})])
+
+    assert text.index("too slow") < text.index("comes late.")
+    assert "\x1b" not in text

@@ -243,3 +243,39 @@ def test_stored_launches_that_were_replaced_are_told_and_not_judged(unfit_bench)
         [record_of(SINGLE, run="b", launch="1"), record_of(SINGLE, run="a", launch="2", replaces="1")], "o"
     )
     assert 2 == len(other.measure(SINGLE).launches)
+
+
+def test_a_failed_judgement_is_explained_by_launches_of_its_own(bench, launched, tmp_path):
+    """Phases of both sides and a line profile of the first, once a run; the judged launches stay what they were."""
+    source = bench()
+    source.measure(SINGLE)
+    found = source.explain([DDP1, SINGLE])
+
+    assert 3 == len(found) == len(launched) - 15
+    assert [DDP1.variant.id, SINGLE.variant.id] == [s.variant for s in launched if s.phases]
+    assert [DDP1.variant.id] == [s.variant for s in launched if s.line_profile]
+    assert 5 == len(source.measure(DDP1).launches)
+    assert found == source.explain([DDP1, SINGLE])
+    assert 18 == len(launched)
+
+
+def test_an_explanation_that_can_t_be_had_is_no_failed_launch(bench, tmp_path):
+    """A stack without line_profiler gets its phases, and the run tells why there is no profile."""
+    source = bench(fail_when=lambda spec: spec.line_profile)
+    source.measure(SINGLE)
+
+    assert 1 == len(source.explain([SINGLE]))
+    assert 1 == len(source.explain([SINGLE]))
+    events = records.read_lines(tmp_path / "run" / records.EVENTS, records.Event)
+    assert "failed" not in {event.kind for event in events}
+    assert 1 == sum(event.text == "no line-profile: no such device" for event in events)
+
+
+def test_stored_launches_explain_what_they_were_taken_for():
+    """A run that is judged again has the phases and profiles that it was explained by."""
+    phases, profile = record_of(SINGLE, phase_seconds=[{}]), record_of(DDP1, line_profiles=["p"])
+    stored = Stored([record_of(SINGLE), phases, profile], "old")
+
+    assert [phases] == stored.explain([SINGLE])
+    assert [profile, phases] == stored.explain([DDP1, SINGLE])
+    assert [] == stored.rates()

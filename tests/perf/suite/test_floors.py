@@ -1,12 +1,13 @@
 from __future__ import annotations
 
+import dataclasses
 import datetime
 
 import pytest
 from launch_records import record
 from reference_texts import VARIANT, occasion, whole
 
-from perf.suite.floors import date_of, floor_judgement, node_of, occasions_of, variant_of
+from perf.suite.floors import date_of, floor_judgement, low_power, node_of, occasions_of, variant_of
 from perf.verdict.configuration import configuration, fingerprint
 from perf.verdict.known import Library
 from perf.verdict.metrics import METRICS
@@ -147,3 +148,58 @@ def test_a_reference_of_what_may_be_another_system_says_so():
     assert Verdict.INCONCLUSIVE is found.verdict
     assert "provisional: it is not known to be of the same system" in " ".join(found.reasons)
     assert "single occasion" not in " ".join(found.reasons)
+
+
+def drawn(watts, busy):
+    """Telemetry of one GPU that drew so much and was so busy."""
+    gpu = {"ranks": [0], "power_watts": {"mean": watts}, "utilization_percent": {"mean": busy}}
+    return {"gpus": [gpu]}
+
+
+def powers(watts, busy):
+    return [dataclasses.replace(one, telemetry=drawn(watts, busy)) for one in launches(100)]
+
+
+def with_power():
+    here = configuration(launches(1)[0])
+    values = ", ".join(f"{k} = {v!r}".replace("'", '"') for k, v in here.items())
+    name = variant_of(launches(1)[0])
+    days = "".join(
+        f"""
+[[reference.{name}.power.occasion]]
+date = 2026-11-{day}
+node = "n{day}"
+stack = "torch 2"
+run = "r"
+recorded_by = "a"
+launches = [600.0, 601.0, 599.0, 600.0, 600.0]
+"""
+        for day in (10, 11, 12)
+    )
+    text = whole(f"""
+[reference.{name}.power]
+unit = "W"
+direction = "higher"
+expires = 2027-05-01
+fingerprint = "{fingerprint(here)}"
+configuration = {{ {values} }}
+{days}""")
+    return Library([parse(text, "f.toml", lambda variant: None)], HERE, "2026-11-28")
+
+
+def test_a_gpu_that_is_busy_at_low_power_is_no_pass():
+    """Where a reference has a power, a busy card far below it is told with both numbers."""
+    (reason,) = low_power(powers(200.0, 99.0), with_power())
+    assert "99 % busy and drew 200 W" in reason
+
+
+@pytest.mark.parametrize(("watts", "busy"), [(598.0, 99.0), (200.0, 30.0)])
+def test_ordinary_power_and_an_idle_gpu_accuse_nobody(watts, busy):
+    """Neither what the reference drew, nor a card with nothing to do."""
+    assert () == low_power(powers(watts, busy), with_power())
+
+
+def test_without_a_power_in_the_reference_nothing_is_held_against_it():
+    """A reference of throughput alone, and launches that could not be read, give no reason."""
+    assert () == low_power(powers(200.0, 99.0), library())
+    assert () == low_power(launches(100), with_power())

@@ -49,6 +49,19 @@ class Launches:
         self.have = launches
         return True
 
+    def explain(self, members):
+        self.explained = members
+        phases = {"forward": 0.004, "backward": 0.006}
+        return [
+            record_of(
+                m, phase_seconds=[{k: [v * (1 + place)] * 40 for k, v in phases.items()}], warmup_steps=20
+            )
+            for place, m in enumerate(reversed(members))
+        ]
+
+    def rates(self):
+        return []
+
 
 @pytest.fixture
 def verdicts():
@@ -286,3 +299,20 @@ def test_a_site_s_own_limit_is_what_is_judged_and_its_reason_is_told(judge, verd
 
     assert [("pass", 2.0)] == [(v.verdict, v.limit) for v in verdicts]
     assert "The limit is this site's own: old network until March." in verdicts[0].reasons
+
+
+def test_a_fail_carries_its_diagnosis(judge, verdicts):
+    """Message and record name the phase that moved; both sides were looked at, and a pass asks for nothing."""
+    source = Launches({DDP1.id: 0.03, SINGLE.id: 0.01})
+    with pytest.raises(
+        LimitMissed, match=r"(?s)limit 1\.2.*\nThe time is in backward: 12 ms of a step's 20 ms"
+    ):
+        judge(source).ratio(PAIR, LIMIT)
+
+    assert [DDP1, SINGLE] == source.explained
+    assert ("backward", 0, "n1") == tuple(verdicts[0].diagnosis[key] for key in ("phase", "rank", "host"))
+
+    source = Launches({DDP1.id: 0.01, SINGLE.id: 0.01})
+    judge(source).ratio(PAIR, LIMIT)
+    assert not hasattr(source, "explained")
+    assert {} == verdicts[1].diagnosis

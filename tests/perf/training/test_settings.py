@@ -292,7 +292,7 @@ PLANTED = {
     "threads": ({}, {"threads": 2}, ["threads should be 1, is 2"]),
     "workers": ({}, {"workers": 1}, ["loader.workers should be 0, is 1"]),
     "batch": ({"batch_size": 16}, {}, ["loader.batch_size should be 16, is 8"]),
-    "device": ({"device": "cuda"}, {}, ["parameters should be on cuda, are on cpu"]),
+    "device": ({"device": "cuda", "pin_memory": False}, {}, ["parameters should be on cuda, are on cpu"]),
     "dtype": ({}, {"dtype": torch.bfloat16}, ["activations should be float32, are bfloat16"]),
     "tf32": (
         {},
@@ -343,3 +343,40 @@ def test_data_parallel_has_the_loaders_of_all_its_devices(spec, cpu):
 
     assert [] == not_in_force(dp, effective)
     assert 1 == len(not_in_force(dataclasses.replace(dp, workers=2), effective))
+
+
+MIB = 2**20
+
+
+@pytest.mark.parametrize(
+    ("sizes", "rebuilt", "said"),
+    [
+        ([4724264, 75264], True, ""),
+        ([2 * MIB, 25 * MIB, 26 * MIB, 20 * MIB], True, ""),
+        ([MIB], True, ""),
+        ([4799528], False, ""),
+        ([], True, ""),
+        (
+            [600_000] * 8,
+            True,
+            "DDP sends its gradients in 8 buckets, at most 2 were expected for 4800000 bytes",
+        ),
+        ([4799528], True, "DDP sends all its gradients in one bucket of 4799528 bytes"),
+    ],
+)
+def test_buckets_that_can_t_be_ddps_own_are_no_setting_of_a_variant(spec, cpu, sizes, rebuilt, said):
+    """More messages than its sizes give, or a single one; before the first backward pass nobody can tell."""
+    effective = {**run(spec, cpu), "ddp": {"bucket_bytes": sizes, "rebuilt": rebuilt}}
+    problems = not_in_force(spec, effective)
+
+    assert [bool(said)] == [bool(problems)]
+    assert all(said in problem for problem in problems)
+
+
+def test_batches_for_a_gpu_are_pinned_unless_the_variant_says_otherwise(spec, cpu):
+    """torch's own loader pins for a GPU; one that does not is not what was asked for."""
+    effective = {**run(spec, cpu), "device": "cuda:0"}
+    on_gpu = dataclasses.replace(spec, device="cuda")
+
+    assert ["loader.pin_memory should be True, is False"] == not_in_force(on_gpu, effective)
+    assert [] == not_in_force(dataclasses.replace(on_gpu, pin_memory=False), effective)

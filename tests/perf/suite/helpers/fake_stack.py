@@ -114,6 +114,25 @@ def uuids_of(spec: contract.LaunchSpec, environ: dict[str, str]) -> list[list[st
     return [[seen[rank % spec.ranks_per_node]] for rank in range(spec.world_size)]
 
 
+def phases_of(member: str, seconds: float, rank: int, ranks: int) -> dict[str, list[float]]:
+    """Return the phases of 30 steps: what the settings say (`phases`: part of a member's id -> one object a rank)."""
+    told = _for(member, "phases", None)
+    usual = {"data": 0.1, "copy": 0.0, "forward": 0.3, "backward": 0.5, "optimizer": 0.1}
+    if ranks > 1:
+        usual["communication"] = 0.05
+    found = told[rank] if told else {name: share * seconds for name, share in usual.items()}
+    return {name: [float(value)] * 30 for name, value in found.items()}
+
+
+def profiles_of(spec: contract.LaunchSpec) -> list[str]:
+    """Return the files of a line profile of every rank: empty ones."""
+    names = [f"train-rank-{rank}.lprof" for rank in range(spec.world_size)]
+    for name in names:
+        with open(os.path.join(spec.out_dir, name), "wb"):
+            pass
+    return names
+
+
 def launch(spec: contract.LaunchSpec, stack: Stack, **ignored: Any) -> contract.LaunchRecord:
     """Return a record as a healthy launch would give it, but for what the settings say."""
     member = member_of(spec)
@@ -200,13 +219,10 @@ def launch(spec: contract.LaunchSpec, stack: Stack, **ignored: Any) -> contract.
             "telemetry": {"transports": {"P2P": 2}} if spec.backend == "nccl" else {},
             "valid": invalid is None,
             "reasons": [] if invalid is None else [invalid],
-            "phase_seconds": [
-                {name: [seconds / 5] for name in ("data", "copy", "forward", "backward", "optimizer")}
-            ]
-            * ranks
+            "phase_seconds": [phases_of(member, seconds, rank, ranks) for rank in range(ranks)]
             if spec.phases
             else None,
-            "line_profiles": [],
+            "line_profiles": profiles_of(spec) if spec.line_profile else [],
         }
         | (
             {
