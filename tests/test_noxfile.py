@@ -17,7 +17,18 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
-BUTTONS = ("smoke", "gpu_perf", "calibrate", "data", "report", "wheelhouse", "tests", "slurm_tests", "lint")
+BUTTONS = (
+    "smoke",
+    "gpu_perf",
+    "calibrate",
+    "compare",
+    "data",
+    "report",
+    "wheelhouse",
+    "tests",
+    "slurm_tests",
+    "lint",
+)
 
 # The inner suite: takes the options that the buttons pass, writes down how it was called, ends as it is told to.
 CONFTEST = """
