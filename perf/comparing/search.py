@@ -81,7 +81,7 @@ def sentence(stacks: Sequence[str], found: Found, answers: dict[int, Verdict]) -
     if found.unanswered is not None:
         return (
             f"no answer: {stacks[found.unanswered]} against {stacks[0]} was {answers[found.unanswered]}. Known to be "
-            f"good: up to {stacks[found.last_good]}. More launches (--launches), a wider margin or a quieter node may answer."
+            f"good: up to {stacks[found.last_good]}. A wider margin, --launches=16 or a quieter node may answer."
         )
     if found.first_bad is None:
         return f"none is bad: {stacks[-1]} keeps up with {stacks[0]}"
