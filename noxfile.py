@@ -117,6 +117,21 @@ def calibrate(session: nox.Session) -> None:
 
 
 @nox.session(default=False, venv_backend="none", requires=["driver"])
+def compare(session: nox.Session) -> None:
+    """Compare two stacks, launched in turn: `-- OLD NEW [--margin 2%] [--budget 20min] [-k WORDS]`.
+
+    Each is the path of a Python, or with `--site=FILE` a name in it. `-- --bisect GOOD STACK STACK` finds the first
+    bad one of several in order. Torch is never installed; docs/compare.md says more.
+    """
+    python = python_of(session, "driver")
+    hints = {
+        10: "the noise is too large for the question: a wider --margin, or a quieter node",
+        12: "nothing was judged; the reasons stand with the skipped tests (`-- OLD NEW -rs`)",
+    }
+    finish(session, python, "-E", "-s", "-m", "perf.comparing", *session.posargs, hints=hints)
+
+
+@nox.session(default=False, venv_backend="none", requires=["driver"])
 def data(session: nox.Session) -> None:
     """Stage real data, on a machine with network. `-- --help` says what and where."""
     finish(session, python_of(session, "driver"), "-E", "-s", "-m", "perf.data", *session.posargs)

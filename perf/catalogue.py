@@ -22,7 +22,7 @@ SIDES = ("old", "new")
 """The two stacks of a comparison."""
 
 COMPARING = ("compare", "compare-full", "compare-smoke")
-"""Profiles in which two stacks are compared: in what a stack is accepted by, in all that there is, and in all in small."""
+"""Profiles in which two stacks are compared: in what a stack is accepted by, in all there is, and in all in small."""
 
 
 @dataclass(frozen=True)

@@ -248,8 +248,8 @@ STALL_MARGIN = Limit(
 )
 
 QUOTIENT = 1.5
-"""What a margin of step times is multiplied by for a quotient of two of them, measured in the same rounds: it spreads by
-the square root of 2 as much, rounded up."""
+"""What a margin of step times is multiplied by for a quotient of two of them, measured in the same rounds: that spreads
+by the square root of 2 as much, rounded up."""
 
 LOADER_MARGIN = Limit(
     "loader_share",

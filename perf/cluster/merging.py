@@ -50,7 +50,7 @@ def merge_jobs(run: records.Run, folders: Sequence[JobFolder], facts: dict[str, 
     _write_lines(run.folder / records.RECORDS, [line for _, line in launches])
     _write_lines(run.folder / records.VERDICTS, verdicts)
     # Which test ended how, and which launch failed, is the report's; a job's names are unique in its run.
-    for name in (records.TESTS, records.EVENTS):
+    for name in (records.TESTS, records.EVENTS, records.EXPLANATIONS):
         found = [line for folder in folders for line, _ in read_heads(folder.path / name, notes)]
         if found:
             _write_lines(run.folder / name, found)

@@ -157,6 +157,8 @@ class Bench:
     room
         Makes room on the node for some members of a group while they are measured, and yields the cores that they may
         keep busy. Left out, the context's.
+    affords
+        Whether there is time for so many more launches of each of some members.
     """
 
     def __init__(
@@ -170,6 +172,7 @@ class Bench:
         worker: str = "",
         extras: tuple[str, ...] = (),
         room: Callable[[Sequence[Member]], contextlib.AbstractContextManager[int]] | None = None,
+        affords: Callable[[Sequence[Member], int], bool] = lambda members, launches: True,
     ) -> None:
         self._context = context
         self._room = room or (lambda members: contextlib.nullcontext(context.cores))
@@ -179,6 +182,7 @@ class Bench:
         self._words = words
         self._worker = worker
         self._extras = extras
+        self._affords = affords
         self._taken: dict[str, _Taken] = {}
         self._number = 0
 
@@ -218,6 +222,11 @@ class Bench:
         """Add launches to the sides of an undecided test, interleaved like the rounds before."""
         taken = self._taken[sides[0].group]
         have = min(len(pick(taken.launches[m.id], test)) for m in sides)
+        if not self._affords(sides, launches - have):
+            self._event(
+                "note", sides[0].group, text=f"{test} asks for {launches} launches a side: no time is left"
+            )
+            return False
         asked = f"{test} asks for {launches} launches a side"
         self._event("extend", sides[0].group, total=(launches - have) * len(sides), text=asked)
         with self._roomy(taken, sides, test):
@@ -235,6 +244,8 @@ class Bench:
         """Return launches that are never judged, taken now if need be; none of a member that gave none."""
         taken = self._taken.setdefault(members[0].group, _Taken())
         lacking = [member for member in members if (member.id, kind) not in taken.watched]
+        if lacking and not self._affords(lacking, launches):
+            return {member.id: taken.watched.get((member.id, kind), []) for member in members}
         if lacking:
             self._event("extend", members[0].group, total=launches * len(lacking), text=f"{kind}, to say why")
         for round_number in range(launches):

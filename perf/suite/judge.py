@@ -232,7 +232,7 @@ class Judge:
                 return _not_judged(sides, None, (f"the launches do not all hold a number for {metric}",))
             return rule(found[0], found[1], margin=margin, cap=cap)
 
-        def why(judgement: Judgement, sides: Sequence[Measurement]) -> tuple[str, ...]:
+        def why(judgement: Judgement) -> tuple[str, ...]:
             return self._explain(self._test, metric, group, judgement) if self._explain else ()
 
         self._decide(
@@ -309,7 +309,7 @@ class Judge:
         too_good: Callable[[Sequence[Measurement]], tuple[str, ...]],
         *,
         unlike: Callable[[Sequence[Measurement]], tuple[str, ...]] = lambda sides: (),
-        why: Callable[[Judgement, Sequence[Measurement]], tuple[str, ...]] = lambda judgement, sides: (),
+        why: Callable[[Judgement], tuple[str, ...]] = lambda judgement: (),
     ) -> None:
         cap = self._cap(members[0])
         while True:
@@ -330,7 +330,7 @@ class Judge:
         unsteady = unsteady_in_words(sides)
         if unsteady and judgement.verdict in (Verdict.PASS, Verdict.FAIL):
             judgement = _as(judgement, Verdict.INCONCLUSIVE, unsteady)
-        judgement = dataclasses.replace(judgement, reasons=(*judgement.reasons, *why(judgement, sides)))
+        judgement = dataclasses.replace(judgement, reasons=(*judgement.reasons, *why(judgement)))
         self._finish(question, judgement, sides)
 
     def _cap(self, member: Member) -> int:

@@ -36,6 +36,7 @@ from perf.report.lines import profile_place
 from perf.report.stored import NoRun, load
 from perf.report.summary import launch_words
 from perf.suite.bench import Bench, Source, Stored
+from perf.suite.budget import Budget
 from perf.suite.library import library_of, today
 from perf.suite.options import Options
 from perf.suite.plan import Context
@@ -72,6 +73,7 @@ class Measuring:
         self._worker = worker
         self._no_stack: StackError | None = None
         self._library: Library | None = None
+        self.budget = Budget(options.budget)
 
     @property
     def stack(self) -> Stack:
@@ -96,6 +98,14 @@ class Measuring:
     def old_stack(self) -> Stack:
         """The stack that the one under test is compared with."""
         return self._probed(self._options.against, OLD_STACK_FILE)
+
+    def both_stacks(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Return what the two stacks of a comparison say of themselves, the old one first; stored runs tell it too."""
+        if self._options.records:
+            kept = load(self._options.records[0]).environment
+            return dict(kept.get("against") or {}), dict(kept.get("stack") or {})
+        new = self._facts(self.stack)
+        return self._facts(self.old_stack), new
 
     def _probed(self, option: str | None, file: str) -> Stack:
         """Return a stack, probed once a run: xdist's workers share the answer."""
@@ -269,6 +279,7 @@ class Measuring:
             ),
             extras=options.extras,
             room=self.rooms.room,
+            affords=self.budget.affords,
         )
 
     @functools.cached_property
@@ -296,7 +307,8 @@ class Measuring:
         # The lock may be taken twice by its holder; a neighbour's launch would otherwise make this node look unfit.
         if spec.trace == "nsys":
             refuse_without_nsys()
-        with self.rooms.launching():
+        # Waiting for a neighbour is time of the budget too, and no time of a launch.
+        with self.rooms.launching(), self.budget.timed(spec):
             self.preflight(spec)
             stack = self.rooms.narrow(self.old_stack if spec.side == "old" else self.stack)
             with self.rooms.binding():

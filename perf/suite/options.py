@@ -6,6 +6,7 @@ import argparse
 import dataclasses
 import json
 import os
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -53,6 +54,8 @@ class Options:
     job_folder: Path | None = None
     plant: str | None = None
     small: bool = False
+    why: bool = False
+    budget: float | None = None
 
     @property
     def sized_profile(self) -> Profile:
@@ -129,6 +132,16 @@ def add_options(parser: pytest.Parser) -> None:
         "--margin",
         metavar="2%",
         help="slowdown that a comparison must not pass (default: the reference's margin, else 2%%)",
+    )
+    add(
+        "--why",
+        action="store_true",
+        help="explain every comparison, as is done for one that moved: phases, operators, rates, settings",
+    )
+    add(
+        "--budget",
+        metavar="20min",
+        help="time that comparisons may take: what does not fit is skipped, the most telling come first",
     )
     add(
         "--launcher",
@@ -263,6 +276,8 @@ def read_options(config: pytest.Config) -> Options:
         server_launches=_server_launches(option.server_launches, option.launcher),
         plant=_plant(option.plant, records),
         small=option.small,
+        why=option.why,
+        budget=_budget(option.budget, profile),
         site=site,
         job_folder=Path(option.job_folder).absolute() if option.job_folder else None,
     )
@@ -295,6 +310,23 @@ def _margin(text: str | None) -> float | None:
     if not 0.0 < margin < 1.0:
         raise pytest.UsageError(f"--margin {text} is no percentage such as 2%")
     return margin
+
+
+_DURATION = re.compile(r"([0-9]+(?:\.[0-9]+)?) ?(s|min|h)")
+_SECONDS = {"s": 1.0, "min": 60.0, "h": 3600.0}
+
+
+def _budget(text: str | None, profile: str) -> float | None:
+    """Read ``20min`` as seconds."""
+    if text is None:
+        return None
+    found = _DURATION.fullmatch(text)
+    seconds = float(found[1]) * _SECONDS[found[2]] if found else 0.0
+    if not 0.0 < seconds < float("inf"):
+        raise pytest.UsageError(f"--budget {text} is no time such as 90s, 20min or 2h")
+    if profile not in COMPARING:
+        raise pytest.UsageError(f"--budget belongs to the profiles {', '.join(COMPARING)}")
+    return seconds
 
 
 def _site_of(path: str | None) -> Site | None:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from _pytest.junitxml import xml_key
 
-from perf.catalogue import COMPARING, Group, Member, Pair
+from perf.catalogue import COMPARING, GROUPS, Group, Member, Pair
 from perf.report.junit import failure_properties, run_properties
 from perf.suite.options import Options, add_options, read_options
 from perf.suite.outcomes import (
@@ -23,6 +23,7 @@ from perf.suite.outcomes import (
 )
 from perf.suite.selection import MARKS, expand_markexpr, need_of, why_not
 from perf.suite.session import Session
+from perf.suite.telling import places_of_groups
 from perf.tomlfile import TomlError
 from perf.verdict.outcome import Verdict
 
@@ -141,6 +142,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if left_out:
         config.hook.pytest_deselected(items=left_out)
         items[:] = [item for item in items if item not in left_out]
+    if session.options.profile in COMPARING:
+        places = places_of_groups(GROUPS.values())
+        items.sort(key=lambda item: min((places[m.group] for m in _members_of(item)), default=-1))
 
 
 def _in_profile(item: pytest.Item, options: Options) -> bool:
@@ -175,6 +179,8 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
         return
     machine = session.measuring.machine
     reason = why_not(need, machine, machine.device(session.options.device))
+    if reason is None and session.options.budget is not None:
+        reason = session.measuring.budget.why_not(_members_of(item), session.options.sized_profile)
     if reason:
         pytest.skip(reason)
 
@@ -284,7 +290,10 @@ def pytest_sessionstart(session: pytest.Session) -> None:
         end_in_order_on_sigterm()
     _CONFIG.append(session.config)
     reporter = session.config.pluginmanager.getplugin("terminalreporter")
-    session.config.stash[SESSION].start_drawing(session.config, reporter)
+    mine = session.config.stash[SESSION]
+    if mine.compares and reporter is not None:
+        mine.show_stacks(reporter)
+    mine.start_drawing(session.config, reporter)
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -83,6 +83,13 @@ def _argument(function: Callable[..., Any], name: str) -> Any:
     return value if isinstance(value, (bool, int, float, str, type(None))) else str(value)
 
 
+def _dig(found: Any, *names: str) -> Any:
+    """Return an attribute of an attribute that some torch has and its type stubs, or another torch, may not."""
+    for name in names:
+        found = getattr(found, name)
+    return found
+
+
 def _math_libraries() -> str:
     """Return the lines of torch's build that name its libraries of mathematics."""
     words = (
@@ -105,12 +112,12 @@ _READERS: dict[str, Callable[[], Any]] = {
     "default_dtype": lambda: str(torch.get_default_dtype()),
     "threads": torch.get_num_threads,
     "interop_threads": torch.get_num_interop_threads,
-    "cpu_capability": lambda: torch.backends.cpu.get_cpu_capability(),
+    "cpu_capability": torch.backends.cpu.get_cpu_capability,
     "math_libraries": _math_libraries,
     "float32_matmul_precision": torch.get_float32_matmul_precision,
     # Read before the older switches: torch 2.9 and later refuse those once these were written, and nothing is written.
     "cuda.matmul.fp32_precision": lambda: torch.backends.cuda.matmul.fp32_precision,
-    "cudnn.conv.fp32_precision": lambda: torch.backends.cudnn.conv.fp32_precision,
+    "cudnn.conv.fp32_precision": lambda: _dig(torch.backends.cudnn, "conv", "fp32_precision"),
     "cuda.matmul.allow_tf32": lambda: bool(torch.backends.cuda.matmul.allow_tf32),
     "cudnn.allow_tf32": lambda: bool(torch.backends.cudnn.allow_tf32),
     "cuda.matmul.allow_fp16_reduced_precision_reduction": lambda: str(
@@ -124,12 +131,12 @@ _READERS: dict[str, Callable[[], Any]] = {
     "cudnn.deterministic": lambda: bool(torch.backends.cudnn.deterministic),
     "mkldnn.enabled": lambda: bool(torch.backends.mkldnn.enabled),
     "mkldnn.deterministic": lambda: bool(torch.backends.mkldnn.deterministic),
-    "mkldnn.matmul.fp32_precision": lambda: torch.backends.mkldnn.matmul.fp32_precision,
+    "mkldnn.matmul.fp32_precision": lambda: _dig(torch.backends.mkldnn, "matmul", "fp32_precision"),
     "deterministic_algorithms": torch.are_deterministic_algorithms_enabled,
     "cuda.flash_sdp": torch.backends.cuda.flash_sdp_enabled,
     "cuda.mem_efficient_sdp": torch.backends.cuda.mem_efficient_sdp_enabled,
     "cuda.math_sdp": torch.backends.cuda.math_sdp_enabled,
-    "cuda.cudnn_sdp": lambda: torch.backends.cuda.cudnn_sdp_enabled(),
+    "cuda.cudnn_sdp": lambda: bool(torch.backends.cuda.cudnn_sdp_enabled()),
     "ddp.bucket_cap_mb": lambda: _argument(DistributedDataParallel.__init__, "bucket_cap_mb"),
     "ddp.gradient_as_bucket_view": lambda: _argument(
         DistributedDataParallel.__init__, "gradient_as_bucket_view"
@@ -140,7 +147,7 @@ _READERS: dict[str, Callable[[], Any]] = {
     "loader.pin_memory": lambda: _argument(DataLoader.__init__, "pin_memory"),
     "loader.persistent_workers": lambda: _argument(DataLoader.__init__, "persistent_workers"),
     "loader.in_order": lambda: _argument(DataLoader.__init__, "in_order"),
-    "loader.start_method": lambda: torch.multiprocessing.get_start_method(),
+    "loader.start_method": lambda: str(torch.multiprocessing.get_start_method()),
     "adam.foreach": lambda: _argument(torch.optim.Adam.__init__, "foreach"),
     "adam.fused": lambda: _argument(torch.optim.Adam.__init__, "fused"),
     "adadelta.foreach": lambda: _argument(torch.optim.Adadelta.__init__, "foreach"),
@@ -154,7 +161,7 @@ _READERS: dict[str, Callable[[], Any]] = {
 def _driver() -> str:
     """Return the newest CUDA that the driver can do, as ``13.0``."""
     # torch has no public name for it; there since 1.0.
-    version = int(torch._C._cuda_getDriverVersion())  # noqa: SLF001
+    version = int(_dig(torch, "_C", "_cuda_getDriverVersion")())
     return f"{version // 1000}.{version % 1000 // 10}"
 
 

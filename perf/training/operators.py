@@ -1,4 +1,4 @@
-"""What torch's profiler sees of the window: each operator's own time. For launches of their own, since it slows them."""
+"""What torch's profiler sees of the window: each operator's own time. For launches of their own: it slows them."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from torch.profiler import ProfilerActivity, profile
 from perf.contract import Operator
 
 MOST = 200
-"""Operators of a record, those with the most time: a step of a large network has some dozens of names, and its kernels
-some dozens more."""
+"""Operators of a record, those with the most time: a large network's step has some dozens of names, its kernels some
+dozens more."""
 
 MICROSECOND = 1e-6
 
@@ -22,7 +22,7 @@ class OperatorWatch:
     Parameters
     ----------
     on_gpu
-        Whether kernels of a GPU are watched too. Its host must be synchronized at a stretch's edges, which the meter is.
+        Whether kernels of a GPU are watched too. Devices must be synchronized at a stretch's edges, as the meter does.
     """
 
     def __init__(self, on_gpu: bool) -> None:
@@ -71,4 +71,5 @@ def _device_time(event: Any) -> float:
 
 def available() -> bool:
     """Whether this torch has a profiler built in."""
-    return bool(torch.autograd.kineto_available())
+    # Which module exports it is not the same in every torch.
+    return bool(getattr(torch.autograd, "kineto_available", lambda: True)())

@@ -41,8 +41,8 @@ def operator_changes(
     Parameters
     ----------
     old, new
-        What each side's profiled launches spent a step, by name. Seconds are a device's where any of them used one, else
-        the host's: mixing the two would count a kernel and the call that launched it.
+        What each side's profiled launches spent a step, by name. Seconds are a device's where any of them used one,
+        else the host's: mixing the two would count a kernel and the call that launched it.
 
     Returns
     -------

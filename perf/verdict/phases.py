@@ -1,11 +1,12 @@
 """Which phase of a step moved between two sides: from launches that were timed phase by phase. Pure.
 
-Such launches synchronize after every phase, so their sum is longer than an undisturbed step, on both sides alike; what is
-read here is where the difference lies, never how large the step is.
+Such launches synchronize after every phase, so their sum is longer than an undisturbed step, on both sides alike;
+what is read here is where the difference lies, never how large the step is.
 """
 
 from __future__ import annotations
 
+import math
 import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -22,8 +23,8 @@ Phases = Mapping[str, Sequence[float]]
 class PhaseChange:
     """One phase on two sides: seconds a step, medians over the launches of each side.
 
-    `clear` says that every launch of one side took longer in it than every launch of the other: with two launches a side
-    that happens by chance in one case of three, so it only keeps out what the launches themselves contradict.
+    `clear` says that every launch of one side took longer in it than every launch of the other: with two launches a
+    side that happens by chance in one case of three, so it only keeps out what the launches themselves contradict.
     """
 
     phase: str
@@ -79,10 +80,10 @@ def phases_in_words(changes: Sequence[PhaseChange]) -> str:
     if not changes:
         return ""
     whole = sum(change.seconds for change in changes)
-    base = sum(change.old for change in changes)
+    base = sum(change.old for change in changes) or math.nan
     # A phase that moved by less than a hundredth of the step is no answer to where the time went.
     moved = [change for change in changes if change.clear and abs(change.seconds) > 0.01 * base]
-    told = f"timed phase by phase the step changed by {whole * 1e3:+.3g} ms ({percent(whole / base) if base else 'new'})"
+    told = f"timed phase by phase the step changed by {whole * 1e3:+.3g} ms ({percent(whole / base)})"
     if not moved:
         return f"No phase moved by more than the launches differ among themselves; {told}."
     parts = ", ".join(

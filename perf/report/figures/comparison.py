@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from perf.report.differences import DIFFERENCE_COLUMNS, flat, stack_differences
 from perf.report.figures.launches import Side
 from perf.report.figures.model import Axis, Figure, Line, Series, Table
 from perf.report.figures.ratios import SYMBOLS, VERDICTS, distinct, forest, ratio
 from perf.report.summary import VerdictRow
 from perf.report.text import clean
 
-__all__ = ["differences", "environment_table", "runs_forest", "stacks_forests"]
+__all__ = ["differences", "environment_table", "runs_forest", "stacks_forests", "stacks_table"]
 
 NEW, OLD = "@new", "@old"
 """End the ids of the two sides of a comparison of stacks (`perf.catalogue.Member`)."""
@@ -120,10 +121,10 @@ def runs_forest(found: Sequence[Side]) -> Figure | None:
 
 def environment_table(environments: Mapping[str, Mapping[str, Any]]) -> Table:
     """List everything that the runs' environments hold, a column a run."""
-    flat = {run: _flat(environment) for run, environment in environments.items()}
-    keys = sorted({key for found in flat.values() for key in found})
-    rows = [(clean(key), *(clean(found.get(key, "–")) for found in flat.values())) for key in keys]
-    return Table(("fact", *map(clean, flat)), rows)
+    found_by_run = {run: flat(environment) for run, environment in environments.items()}
+    keys = sorted({key for found in found_by_run.values() for key in found})
+    rows = [(clean(key), *(clean(found.get(key, "–")) for found in found_by_run.values())) for key in keys]
+    return Table(("fact", *map(clean, found_by_run)), rows)
 
 
 def differences(environments: Mapping[str, Mapping[str, Any]]) -> Table:
@@ -132,12 +133,11 @@ def differences(environments: Mapping[str, Mapping[str, Any]]) -> Table:
     return Table(whole.columns, [row for row in whole.rows if len(set(row[1:])) > 1])
 
 
-def _flat(value: Any, prefix: str = "") -> dict[str, str]:
-    """Name every leaf by its path: 'stack.cuda', 'stack.gpus.0.name'."""
-    if isinstance(value, Mapping):
-        parts = [_flat(item, f"{prefix}{key}.") for key, item in value.items()]
-    elif isinstance(value, list):
-        parts = [_flat(item, f"{prefix}{place}.") for place, item in enumerate(value)]
-    else:
-        return {prefix.removesuffix("."): "null" if value is None else str(value)}
-    return {key: item for part in parts for key, item in part.items()}
+def stacks_table(environment: Mapping[str, Any]) -> Table | None:
+    """List what the two stacks of a comparison do not agree on; None for a run of one stack."""
+    old, new = environment.get("against"), environment.get("stack")
+    if not isinstance(old, Mapping) or not isinstance(new, Mapping):
+        return None
+    rows = [tuple(clean(cell) for cell in row) for row in stack_differences(old, new)]
+    note = "Versions, torch's settings before anybody changes one, and the variables that matter to it."
+    return Table(DIFFERENCE_COLUMNS, rows, note=note)

@@ -46,7 +46,7 @@ def test_the_margin_is_what_was_asked_for(suite):
 
 
 def test_a_stack_that_does_less_work_is_invalid(suite):
-    """Fewer parameters, another batch, fewer samples or a loss that stays: no step time is judged, however good it is."""
+    """Fewer parameters or samples, another batch, a loss that stays: no step time is judged, however good it is."""
     for changes, words in (
         ({"parameters": 7}, "the network has 7 parameters with the new stack and 1,199,882 with the old one"),
         ({"samples": 60}, "of the new stack trains on 1 samples a step"),
