@@ -54,7 +54,7 @@ CALLER_PATH = os.environ.get("PATH", os.defpath)
 INTERRUPT_SECONDS = 30
 TERMINATE_SECONDS = 10
 
-WORKER = ("models", "perf/training", "perf/contract.py", "perf/__init__.py")
+WORKER = ("models", "perf/training", "perf/contract.py", "perf/ending.py", "perf/__init__.py")
 
 # Which Python `env` and `driver` have prepared, by session name. With --no-venv it is the one that runs nox.
 prepared: Dict[str, str] = {}
@@ -114,6 +114,21 @@ def calibrate(session: nox.Session) -> None:
     python = python_of(session, "driver")
     hints = {3: "nothing was written; `-- --yes` writes what was shown"}
     finish(session, python, "-E", "-s", "-m", "perf.calibration", *session.posargs, hints=hints)
+
+
+@nox.session(default=False, venv_backend="none", requires=["driver"])
+def compare(session: nox.Session) -> None:
+    """Compare two stacks, launched in turn: `-- OLD NEW [--margin 2%] [--budget 20min] [-k WORDS]`.
+
+    Each is the path of a Python, or with `--site=FILE` a name in it. `-- --bisect GOOD STACK STACK` finds the first
+    bad one of several in order. Torch is never installed; docs/compare.md says more.
+    """
+    python = python_of(session, "driver")
+    hints = {
+        10: "the noise is too large for the question: a wider --margin, or a quieter node",
+        12: "nothing was judged; the reasons stand with the skipped tests (`-- OLD NEW -rs`)",
+    }
+    finish(session, python, "-E", "-s", "-m", "perf.comparing", *session.posargs, hints=hints)
 
 
 @nox.session(default=False, venv_backend="none", requires=["driver"])

@@ -9,6 +9,8 @@ never the code path. `load_workload` refuses what lacks a name.
 from __future__ import annotations
 
 import importlib
+import os
+import pkgutil
 import re
 from collections.abc import Iterable
 from types import ModuleType
@@ -72,6 +74,10 @@ class Workload(Protocol):
     """Samples in one epoch of training."""
     VALIDATION_SAMPLES: int
     """Samples in one validation."""
+    SAMPLE_SHAPE: tuple[int, ...]
+    """Shape of one sample's input, as the loader hands it over (float32)."""
+    TARGET_SHAPE: tuple[int, ...]
+    """Shape of its target (float32); () is a label."""
     OPTIMIZERS: tuple[str, ...]
     """Optimizers that `make_optimizer` knows by name; the first is the source's own."""
     SCHEDULES: tuple[str, ...]
@@ -157,6 +163,18 @@ def load_workload(name: str) -> Workload:
     if missing:
         raise ValueError(f"{where} is no workload: it lacks {', '.join(missing)} (see models/interface.py).")
     return cast(Workload, found)
+
+
+def workload_names() -> list[str]:
+    """Return the name of every workload in ``models/``, with every size. Imports each module of it."""
+    found = []
+    for module in pkgutil.iter_modules([os.path.dirname(__file__)]):
+        loaded: Any = _module(module.name)
+        if hasattr(loaded, "SIZES"):
+            found += [f"{module.name}_{size}".rstrip("_") for size in loaded.SIZES]
+        elif all(hasattr(loaded, member) for member in _members()):
+            found.append(module.name)
+    return found
 
 
 def _module(name: str) -> ModuleType | None:

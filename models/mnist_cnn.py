@@ -22,6 +22,8 @@ BATCH_SIZE = 64
 VALIDATION_BATCH_SIZE = 1000
 TRAIN_SAMPLES = 60_000
 VALIDATION_SAMPLES = 10_000
+SAMPLE_SHAPE = (1, 28, 28)
+TARGET_SHAPE = ()
 OPTIMIZERS = ("adadelta", "adam", "rmsprop")
 SCHEDULES = ("step", "exponential", "cosine")
 

@@ -48,6 +48,11 @@ class ImageClassifier:
     VALIDATION_SAMPLES: int = 10_000
     OPTIMIZERS: tuple[str, ...] = ("sgd", "adam")
     SCHEDULES: tuple[str, ...] = ("constant",)
+    TARGET_SHAPE: tuple[int, ...] = ()
+
+    @property
+    def SAMPLE_SHAPE(self) -> tuple[int, ...]:  # noqa: N802 - a constant of the interface
+        return (3, self.side, self.side)
 
     def build_model(self) -> nn.Module:
         return self.network()

@@ -91,6 +91,8 @@ class UNet3dWorkload:
 
     def __post_init__(self) -> None:
         self.VALIDATION_BATCH_SIZE = self.BATCH_SIZE
+        self.SAMPLE_SHAPE = (CHANNELS["input"], *[self.CROP] * 3)
+        self.TARGET_SHAPE = (CHANNELS["target"], *[self.CROP] * 3)
 
     def build_model(self) -> nn.Module:
         return UNet3d(self.WIDTHS)

@@ -6,21 +6,23 @@ tests of the variant alone use its home, the first group that holds it.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
 import pytest
 
-from perf.groups import Declaration, declared
+from perf.declaration import Declaration
+from perf.groups import declared
 from perf.variants import Variant
 from perf.workloads import SUBJECTS
 
 SIDES = ("old", "new")
 """The two stacks of a comparison."""
 
-COMPARING = ("compare", "compare-full")
-"""Profiles in which two stacks are compared: in what a stack is accepted by, and in all that there is."""
+COMPARING = ("compare", "compare-full", "compare-smoke")
+"""Profiles in which two stacks are compared: in what a stack is accepted by, in all there is, and in all in small."""
 
 
 @dataclass(frozen=True)
@@ -64,6 +66,8 @@ class Group:
         Whether one launch does unless ``--launches`` asks for more: its repetitions lie within it.
     profiles
         Profiles that run it.
+    compared
+        Whether two stacks are compared in its variants.
     """
 
     name: str
@@ -73,6 +77,7 @@ class Group:
     smoke_judged: bool = False
     once: bool = False
     profiles: tuple[str, ...] = ("smoke", "quick", "full")
+    compared: bool = True
 
     def member(self, strategy: str, *, mode: str | None = None, count: int | None = None) -> Member:
         """Return the one member of that strategy, mode and count."""
@@ -87,9 +92,16 @@ class Group:
             raise LookupError(f"{self.name} has {len(found)} members {strategy}, mode {mode}, count {count}")
         return found[0]
 
+    def of_side(self, side: str) -> list[Member]:
+        """Return the members that run on one of two stacks."""
+        return [member for member in self.members if member.side == side]
+
     @property
     def most_devices(self) -> int:
-        """Devices a node of the largest member: what the cores are divided by for all members."""
+        """Devices a node of the largest member: what the cores are divided by for all members.
+
+        A curve of scaling names more devices than a machine has; then it is those that there are (`share_for`).
+        """
         return max(m.variant.devices_per_node for m in self.members)
 
 
@@ -103,6 +115,7 @@ def _group(workload: str, device: str, declared: Declaration) -> Group:
         declared.smoke_judged,
         declared.once,
         declared.profiles,
+        declared.compared,
     )
 
 
@@ -120,6 +133,46 @@ def _comparison(member: Member) -> Group:
     profiles = COMPARING if "quick" in GROUPS[member.group].profiles else COMPARING[1:]
     sides = tuple(Member(name, member.variant, side=side) for side in SIDES)
     return Group(name, "compare", sides, profiles=profiles)
+
+
+def _quotient(question: str, workload: str, device: str, parts: tuple[Variant, Variant]) -> Group:
+    """Return the group that launches two variants on two stacks in turn: what is compared is their quotient."""
+    name = f"{question}@{workload}-{'gpu' if device == 'cuda' else 'cpu'}"
+    accepted = all("quick" in GROUPS[home(part.id).group].profiles for part in parts)
+    sides = tuple(Member(name, part, side=side) for side in SIDES for part in parts)
+    return Group(name, question, sides, profiles=COMPARING if accepted else COMPARING[1:])
+
+
+def _quotients() -> list[Group]:
+    """Return the comparisons of loader shares and of scaling, of each workload that the catalogue has both parts of."""
+    found = []
+    for workload in SUBJECTS:
+        for device in ("cpu", "cuda"):
+            mine = [m.variant for m in members(workload) if m.variant.device == device]
+            for question, of in (("compare-loader", _loader_parts), ("compare-scaling", _scaling_parts)):
+                parts = of(mine)
+                if parts is not None:
+                    found.append(_quotient(question, workload, device, parts))
+    return found
+
+
+def _loader_parts(variants: list[Variant]) -> tuple[Variant, Variant] | None:
+    """Return the plain variant on its loader and on data that lie on the device."""
+    for variant in variants:
+        if variant.mode == "full" and variant.strategy == "single" and variant.precision == "fp32":
+            other = dataclasses.replace(variant, mode="synthetic")
+            if other in variants:
+                return variant, other
+    return None
+
+
+def _scaling_parts(variants: list[Variant]) -> tuple[Variant, Variant] | None:
+    """Return DDP on one device and on the most of one node, each device with as many samples."""
+    ddp = [v for v in variants if v.strategy == "ddp" and v.mode == "synthetic" and v.nodes == 1]
+    if not ddp:
+        return None
+    one, most = min(ddp, key=lambda v: v.count), max(ddp, key=lambda v: v.count)
+    return (one, most) if one.count < most.count else None
 
 
 def home(member_id: str) -> Member:
@@ -157,8 +210,14 @@ def members(
 
 
 GROUPS |= {
-    group.name: group for group in (_comparison(member) for member in members(mode=("full", "synthetic")))
+    group.name: group
+    for group in (
+        _comparison(member) for member in members(mode=("full", "synthetic")) if GROUPS[member.group].compared
+    )
 }
+
+
+GROUPS |= {group.name: group for group in _quotients()}
 
 
 def groups(question: str) -> list[Group]:

@@ -27,6 +27,9 @@ RANK_FILE = "rank-{rank}.json"
 STACK_FILE = "stack-{rank}.txt"
 STATE_FILE = "state-{rank}.json"
 MODEL_FILE = "model.pt"
+TRACE_FILE = "trace-rank-{rank}.json.gz"
+NSYS_FILE = "trace.nsys-rep"
+"""What Nsight Systems leaves: one file a launch, with all ranks of a node."""
 
 EDGE_PIPE = "edges.pipe"
 """A named pipe in the launch's folder: each rank writes one line when a window of its begins or ends, so that whoever
@@ -40,6 +43,12 @@ UNAVAILABLE = "unavailable"
 
 OPTIMIZATIONS = ("channels_last", "non_blocking", "fused", "compile", "cuda_graph", "autotune")
 """Switches of a launch, in the order in which they are written."""
+
+FEWEST_STEPS = 50
+"""Steps of the shortest window on a GPU, as the design has it: its halves still have a median of 25 steps each."""
+
+DDP_SWITCHES = ("view", "static", "nobuffers", "nosync")
+"""Switches of DistributedDataParallel, in the order in which they are written, behind ``bucket<MB>``."""
 
 T = TypeVar("T")
 
@@ -58,8 +67,9 @@ class LaunchSpec:
     that it can be held against as many DDP ranks. Times are in seconds.
 
     `plan` says what the launch is for: ``window`` (warm-up, then a timed window), ``epochs`` (`epochs` whole epochs
-    with validation, a window inside them), ``audit`` (the loader alone, counting which samples it delivers) or
-    ``rates`` (component rates of the machine, `min_seconds` for each; nothing is trained).
+    with validation, a window inside them), ``solution`` (the same, to see when a target is reached), ``audit`` (the
+    loader alone, counting which samples it delivers) or ``rates`` (component rates of the machine, `min_seconds` for
+    each; nothing is trained).
     `epoch_samples` makes an epoch shorter than the data set, `later_epoch_batches` cuts every epoch of an audit but
     the first, `validate_samples` limits the validation set; null means all.
 
@@ -68,7 +78,17 @@ class LaunchSpec:
     `pin_memory` (null: on a GPU) belong to loaders with workers. `save_model` writes the trained parameters beside
     the record, as the tutorials do. `side` is ``old`` or ``new`` where two stacks are compared, `launcher` is
     ``fresh`` or, where the process was forked from one that had imported torch, ``fork``. `numa` binds each rank to
-    the cores beside its GPU, where they suffice.
+    the cores beside its GPU, where they suffice. A window that would take longer than `max_seconds` (0: no limit) has
+    fewer steps than `timed_steps`, but no fewer than `FEWEST_STEPS`. `watch_operators` has torch's profiler watch it.
+
+    `bucket_cap_mb` is DistributedDataParallel's (null: unset, which is not the same as its default in words, 25), and
+    `ddp_switches` are of `DDP_SWITCHES`: ``view`` (gradient_as_bucket_view), ``static`` (static_graph), ``nobuffers``
+    (broadcast_buffers off) and ``nosync`` (every step under no_sync: nothing is all-reduced).
+
+    `rate_rule` multiplies the workload's learning rate for the global batch over `rate_base_batch`: ``none``,
+    ``linear`` or ``sqrt``, reached after `rate_warmup` steps; "" leaves it alone.
+
+    `trace` is ``torch`` for a launch under torch's profiler, ``nsys`` for one under Nsight Systems, else "".
     """
 
     run: str
@@ -119,6 +139,14 @@ class LaunchSpec:
     side: str = ""
     launcher: str = "fresh"
     numa: bool = False
+    max_seconds: float = 0.0
+    watch_operators: bool = False
+    bucket_cap_mb: Optional[int] = None
+    ddp_switches: list[str] = field(default_factory=list)
+    trace: str = ""
+    rate_rule: str = ""
+    rate_warmup: int = 0
+    rate_base_batch: int = 0
     schema: int = SCHEMA
 
     @property
@@ -147,6 +175,18 @@ class Rate:
     spread: Optional[float] = None
     about: dict[str, Any] = field(default_factory=dict)
     reason: str = ""
+
+
+@dataclass(frozen=True)
+class Operator:
+    """One operator or kernel of a step, as torch's profiler saw it: calls and own seconds a step, without its children.
+
+    `host_seconds` is time on the host's threads, `device_seconds` on the devices.
+    """
+
+    calls: float
+    host_seconds: float
+    device_seconds: float
 
 
 @dataclass(frozen=True)
@@ -227,6 +267,9 @@ class RankRecord:
     drain_seconds: Optional[float] = None
     rates: dict[str, Rate] = field(default_factory=dict)
     window_edges: list[list[float]] = field(default_factory=list)
+    operators: Optional[dict[str, Operator]] = None
+    trace: Optional[str] = None
+    trace_facts: Optional[dict[str, Any]] = None
     schema: int = SCHEMA
 
 
@@ -240,7 +283,7 @@ class LaunchRecord:
 
     `telemetry` is what was observed beside the launch (docs/telemetry.md). `reasons` say why a launch is not `valid`;
     `unfit` are those of them that are facts about the machine alone: such a launch is replaced, and the one that comes
-    in its place names it in `replaces`.
+    in its place names it in `replaces`. `shared_node` says that other launches might run on the node meanwhile.
     """
 
     run: str
@@ -310,7 +353,24 @@ class LaunchRecord:
     launcher: str = "fresh"
     unfit: list[str] = field(default_factory=list)
     replaces: str = ""
+    operators: list[dict[str, Operator]] = field(default_factory=list)
+    bucket_cap_mb: Optional[int] = None
+    ddp_switches: list[str] = field(default_factory=list)
+    shared_node: bool = False
+    traces: list[str] = field(default_factory=list)
+    trace_facts: list[dict[str, Any]] = field(default_factory=list)
     schema: int = SCHEMA
+
+    @property
+    def profiled(self) -> str:
+        """What profile it was a launch of its own for, "" if none: it is never judged, since a profile slows it."""
+        if self.trace_facts:
+            return "nsys" if self.trace_facts[0].get("tool") == "nsys" else "torch-trace"
+        if self.line_profiles:
+            return "line-profile"
+        if self.operators:
+            return "operators"
+        return "" if self.phase_seconds is None else "phases"
 
 
 def encode(message: Any) -> str:

@@ -25,6 +25,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
+from perf.ending import finish
+
 MIRRORS = (
     "https://storage.googleapis.com/cvdf-datasets/mnist/",
     "https://ossci-datasets.s3.amazonaws.com/mnist/",
@@ -307,4 +309,4 @@ def _write_whole(path: Path, content: bytes) -> None:
 
 
 if __name__ == "__main__":
-    raise SystemExit(main())
+    finish(main)

@@ -1,8 +1,8 @@
 """The files of a run: one folder, whole lines, readable at any moment.
 
 ``results/<run>/`` holds ``environment.json``, ``records.jsonl`` (one launch a line), ``verdicts.jsonl`` (one judgement
-a line), ``tests.jsonl`` (one test's outcome a line), ``events.jsonl`` (what is going on, for whoever draws progress)
-and folders for launches and profiles.
+a line), ``tests.jsonl`` (one test's outcome a line), ``explanations.jsonl`` (why a comparison moved, one a line),
+``events.jsonl`` (what is going on, for whoever draws progress) and folders for launches and profiles.
 Lines are appended whole, under a lock, and synced: a run that is killed keeps every launch it had finished.
 """
 
@@ -27,6 +27,7 @@ RECORDS = "records.jsonl"
 VERDICTS = "verdicts.jsonl"
 EVENTS = "events.jsonl"
 TESTS = "tests.jsonl"
+EXPLANATIONS = "explanations.jsonl"
 ENVIRONMENT = "environment.json"
 LATEST = "latest"
 
@@ -42,6 +43,8 @@ class VerdictRecord:
     `detectable` is the relative change that this measurement would have seen with 95 % power.
     `expected` says why it was known to fail; empty where it was not. `diagnosis` is filled for a `fail`: `text` (one
     paragraph), `phase`, `rank`, `host`, `differs`, `rate` and `profiles` (`perf.verdict.diagnosis`).
+    `expected` says why it was known to fail; empty where it was not. `reference` is the median of the reference that
+    the limit was made of, in `unit`; null where there was none.
     """
 
     run: str
@@ -62,6 +65,7 @@ class VerdictRecord:
     statistical: bool = True
     expected: str = ""
     diagnosis: dict[str, Any] = field(default_factory=dict)
+    reference: float | None = None
     schema: int = contract.SCHEMA
 
 
@@ -79,6 +83,28 @@ class OutcomeRecord:
     verdict: str
     seconds: float
     text: str
+    schema: int = contract.SCHEMA
+
+
+@dataclass(frozen=True)
+class ExplanationRecord:
+    """Why a comparison of two stacks moved: a line of ``explanations.jsonl``.
+
+    `sentences` say it in words. The rest is what they rest on, old side first: `phases` and `operators` hold seconds a
+    step (operators with calls a step behind them), `rates` what the machine did by itself, null where a side has none,
+    `settings` what is in force on one side and not on the other.
+    """
+
+    run: str
+    test: str
+    group: str
+    variant: str
+    metric: str
+    sentences: list[str]
+    phases: dict[str, list[float]] = field(default_factory=dict)
+    operators: dict[str, list[float]] = field(default_factory=dict)
+    rates: dict[str, list[float | None]] = field(default_factory=dict)
+    settings: dict[str, list[str]] = field(default_factory=dict)
     schema: int = contract.SCHEMA
 
 

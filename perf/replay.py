@@ -17,6 +17,7 @@ import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+from perf.ending import finish
 from perf.verdict.replay import Judged, Replay, Row, Series, replay
 from perf.verdict.words import percent
 
@@ -179,4 +180,4 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    finish(main)

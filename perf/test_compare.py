@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-import statistics
 from typing import Any
 
 import pytest
 
-from perf.catalogue import Group, whole_groups
+from perf.catalogue import SIDES, Group, whole_groups
 from perf.limits import LOSS_PARITY
 from perf.suite.judge import Judge
+from perf.verdict.same_work import losses_apart
+from perf.verdict.shares import compare_shares
 from perf.verdict.stalls import STALL_STEPS, compare_stalls, stall_share
 
 
-def _sides(group: Group, bench: Any) -> tuple[Any, Any]:
-    old, new = group.members
-    return bench.measure(old), bench.measure(new)
+@pytest.mark.parametrize("group", whole_groups("compare"))
+def test_both_stacks_do_the_same_work(group: Group, limits: Judge) -> None:
+    """Equal parameters and samples a step, the same first batch, a loss that falls: else nothing else is judged."""
+    limits.same_work(group)
 
 
 @pytest.mark.parametrize("group", whole_groups("compare"))
@@ -43,12 +45,8 @@ def test_no_more_memory_is_needed(group: Group, limits: Judge) -> None:
 @pytest.mark.parametrize("group", whole_groups("compare"))
 def test_no_more_steps_stall(group: Group, bench: Any, limits: Judge) -> None:
     """The share of steps that take more than 1.5 medians has not risen by a point."""
-    shortest = min(
-        len(rank)
-        for measured in _sides(group, bench)
-        for launch in measured.launches
-        for rank in launch.step_seconds
-    )
+    launches = [launch for member in group.members for launch in bench.measure(member).launches]
+    shortest = min(len(rank) for launch in launches for rank in launch.step_seconds)
     if shortest < STALL_STEPS:
         pytest.skip(f"a share of slow steps needs windows of {STALL_STEPS} steps, these have {shortest}")
     limits.compare(
@@ -62,20 +60,33 @@ def test_no_more_steps_stall(group: Group, bench: Any, limits: Judge) -> None:
 
 
 @pytest.mark.parametrize("group", whole_groups("compare"))
-def test_both_stacks_do_the_same_work(group: Group, bench: Any) -> None:
-    """Equal parameters and samples a step, the same first batch, and losses that rounding alone sets apart."""
-    old, new = _sides(group, bench)
-    assert {launch.parameters for launch in old.launches} == {launch.parameters for launch in new.launches}
-    for mine, theirs in zip(old.launches, new.launches, strict=False):
-        assert mine.seed == theirs.seed
-        assert [e["first_batch"] for e in mine.effective] == [e["first_batch"] for e in theirs.effective]
-        steps = [sum(len(rank) for rank in launch.step_seconds) for launch in (mine, theirs)]
-        assert mine.samples / steps[0] == pytest.approx(theirs.samples / steps[1], rel=0.02)
-    for name in ("loss_first", "loss_last"):
-        first, expected, found = (
-            statistics.median(getattr(launch, key) for launch in measured.launches)
-            for measured, key in ((old, "loss_first"), (old, name), (new, name))
-        )
-        assert abs(found - expected) <= LOSS_PARITY * abs(first), (
-            f"{name} is {found:.4g} with the new stack and {expected:.4g} with the old one"
-        )
+def test_losses_agree(group: Group, bench: Any) -> None:
+    """On the same batches the losses of both stacks differ by no more than rounding does."""
+    old, new = (bench.measure(group.of_side(side)[0]).launches for side in SIDES)
+    apart = losses_apart(old, new, parity=LOSS_PARITY)
+    assert not apart, "; ".join(apart)
+
+
+@pytest.mark.parametrize("group", whole_groups("compare-loader"))
+def test_the_loader_takes_no_larger_share(group: Group, limits: Judge) -> None:
+    """The part of a step that is spent on the loader, 1 - T(synthetic) / T(full), has not risen by the margin."""
+    limits.compare(
+        group,
+        "loader_share",
+        lambda full, synthetic: [
+            1.0 - fed / whole for whole, fed in zip(full.step_medians, synthetic.step_medians, strict=False)
+        ],
+        rule=compare_shares,
+    )
+
+
+@pytest.mark.parametrize("group", whole_groups("compare-scaling"))
+def test_several_devices_are_no_less_worth_it(group: Group, limits: Judge) -> None:
+    """The step on several devices over that on one, each with as many samples, has not risen by the margin."""
+    limits.compare(
+        group,
+        "scaling",
+        lambda one, several: [
+            many / alone for alone, many in zip(one.step_medians, several.step_medians, strict=False)
+        ],
+    )

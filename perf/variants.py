@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from perf.contract import OPTIMIZATIONS
+from perf.contract import DDP_SWITCHES, OPTIMIZATIONS
 from perf.workloads import MACHINE, SUBJECTS
 
 STRATEGIES = ("single", "dp", "ddp")
@@ -47,6 +47,11 @@ class Variant:
         Of `perf.contract.OPTIMIZATIONS`, in its order.
     optimizer, schedule
         Names that the workload offers, "" for its own.
+    ddp_knobs
+        How DistributedDataParallel differs from its defaults: ``bucket<MB>`` and `perf.contract.DDP_SWITCHES`.
+    rate
+        How the learning rate follows the global batch: ``none``, ``linear`` or ``sqrt``, and ``warm<STEPS>``; empty for
+        the workload's own rate, whatever the batch.
     """
 
     workload: str
@@ -65,6 +70,8 @@ class Variant:
     optimizations: tuple[str, ...] = ()
     optimizer: str = ""
     schedule: str = ""
+    ddp_knobs: tuple[str, ...] = ()
+    rate: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         """Refuse what cannot be run as it is named."""
@@ -99,6 +106,10 @@ class Variant:
             )
         if self.strategy == "dp" and (self.device != "cuda" or self.nodes != 1):
             raise VariantError("DataParallel is for the GPUs of one node")
+        if self.ddp_knobs and self.strategy != "ddp":
+            raise VariantError(
+                f"{'.'.join(self.ddp_knobs)} are knobs of DDP, the strategy is {self.strategy}"
+            )
         if self.backend == "nccl" and self.device != "cuda":
             raise VariantError("NCCL is for GPUs")
         numbers = ((self.workers, 0), (self.threads, 1), (self.batch, 1))
@@ -117,6 +128,18 @@ class Variant:
             raise VariantError(
                 f"loader flags {'.'.join(self.loader_flags)!r} must be some of persistent, prefetch<N>, unpinned, "
                 f"each once, in this order"
+            )
+        buckets = [knob for knob in self.ddp_knobs if _BUCKET.fullmatch(knob)]
+        ordered = (*buckets[:1], *(switch for switch in DDP_SWITCHES if switch in self.ddp_knobs))
+        if self.ddp_knobs != ordered:
+            raise VariantError(
+                f"knobs of DDP {'.'.join(self.ddp_knobs)!r} must be some of bucket<MB>, {', '.join(DDP_SWITCHES)}, "
+                f"each once, in this order"
+            )
+        if self.rate and not _RATE.fullmatch(".".join(self.rate)):
+            raise VariantError(
+                f"the rule of a learning rate {'.'.join(self.rate)!r} must be none, linear or sqrt, and perhaps "
+                f"warm<STEPS> behind it"
             )
         if self.loader not in LOADERS_WITH_WORKERS and (self.workers is not None or self.loader_flags):
             raise VariantError(
@@ -149,6 +172,26 @@ class Variant:
         return False if "unpinned" in self.loader_flags else None
 
     @property
+    def bucket_cap_mb(self) -> int | None:
+        """DDP's largest bucket in MB; None to leave it unset."""
+        return next((int(k[len("bucket") :]) for k in self.ddp_knobs if _BUCKET.fullmatch(k)), None)
+
+    @property
+    def ddp_switches(self) -> tuple[str, ...]:
+        """DDP's switches that differ from its defaults."""
+        return tuple(knob for knob in self.ddp_knobs if knob in DDP_SWITCHES)
+
+    @property
+    def rate_rule(self) -> str:
+        """The rule by which the learning rate follows the global batch; "" for none of them."""
+        return self.rate[0] if self.rate else ""
+
+    @property
+    def rate_warmup(self) -> int:
+        """Steps in which the learning rate rises to its value."""
+        return int(self.rate[1][len("warm") :]) if len(self.rate) > 1 else 0
+
+    @property
     def ranks_per_node(self) -> int:
         """Processes that train on one node."""
         return self.count if self.strategy == "ddp" else 1
@@ -179,10 +222,14 @@ class Variant:
             parts.append(self.backend)
         if self.workload == MACHINE:
             return "-".join(parts)
+        if self.ddp_knobs:
+            parts.append(".".join(self.ddp_knobs))
         parts.append(self.precision)
         loader = self.loader + ("" if self.workers is None else str(self.workers))
         parts.append(".".join((loader, *self.loader_flags)))
         parts += [part for part in (".".join(self.optimizations), self.optimizer, self.schedule) if part]
+        if self.rate:
+            parts.append(".".join(("lr", *self.rate)))
         if self.batch is not None:
             parts.append(f"b{self.batch}")
         if self.threads is not None:
@@ -210,9 +257,9 @@ class Variant:
         match = _ID.fullmatch(text)
         if match is None:
             raise VariantError(
-                f"{text!r} is no variant id; expected WORKLOAD-STRATEGY-<N>gpu|cpu[-<N>node][-BACKEND]-PRECISION"
-                f"-LOADER[<workers>][.FLAG…][-OPTIMIZATION[.…]][-OPTIMIZER][-SCHEDULE][-b<batch>][-t<threads>][-MODE], "
-                f"such as mnist_cnn-ddp-2gpu-nccl-fp32-native8"
+                f"{text!r} is no variant id; expected WORKLOAD-STRATEGY-<N>gpu|cpu[-<N>node][-BACKEND][-KNOB[.…]]"
+                f"-PRECISION-LOADER[<workers>][.FLAG…][-OPTIMIZATION[.…]][-OPTIMIZER][-SCHEDULE][-lr.RULE][-b<batch>][-t<threads>]"
+                f"[-MODE], such as mnist_cnn-ddp-2gpu-nccl-fp32-native8"
             )
         found = match.groupdict()
         variant = cls(
@@ -229,6 +276,8 @@ class Variant:
             mode=found["mode"] or "full",
             nodes=1 if found["nodes"] is None else int(found["nodes"]),
             loader_flags=_words(found["flags"]),
+            ddp_knobs=_words(found["knobs"]),
+            rate=_words(found["rate"]),
             optimizations=_words(found["optimizations"]),
             **_named(found["workload"], (found["names"] or "").split("-")[1:]),
         )
@@ -264,12 +313,20 @@ def _any_of(words: tuple[str, ...]) -> str:
 _FLAG = re.compile(r"persistent|prefetch[1-9][0-9]{0,2}|unpinned", re.ASCII)
 """How a loader with workers may differ from torch's defaults."""
 
+_BUCKET = re.compile(r"bucket[1-9][0-9]{0,3}", re.ASCII)
+"""DDP's largest bucket in MB."""
+
+_RATE = re.compile(r"(?:none|linear|sqrt)(?:\.warm[1-9][0-9]{0,5})?", re.ASCII)
+"""How a learning rate follows the batch."""
+
 _ID = re.compile(
     rf"(?P<workload>[a-z][a-z0-9_]*)-(?P<strategy>{_any_of(STRATEGIES)})-(?P<count>[0-9]{{1,6}})(?P<unit>gpu|cpu)"
-    rf"(-(?P<nodes>[0-9]{{1,6}})node)?(-(?P<backend>{_any_of(BACKENDS)}))?-(?P<precision>{_any_of(PRECISIONS)})"
+    rf"(-(?P<nodes>[0-9]{{1,6}})node)?(-(?P<backend>{_any_of(BACKENDS)}))?"
+    rf"(-(?P<knobs>(?:{_BUCKET.pattern}|{_any_of(DDP_SWITCHES)})(?:\.[a-z]+[0-9]*)*))?-(?P<precision>{_any_of(PRECISIONS)})"
     rf"-(?P<loader>{_any_of(LOADERS)})(?P<workers>[0-9]{{1,6}})?(?P<flags>(\.[a-z]+[0-9]*)+)?"
     rf"(-(?P<optimizations>(?:{_any_of(OPTIMIZATIONS)})(?:\.[a-z_]+)*))?"
-    rf"(?P<names>(-(?!(?:{_any_of(MODES)})(?:-|$))[a-z]{{2,}}){{1,2}})?(-b(?P<batch>[0-9]{{1,6}}))?(-t(?P<threads>[0-9]{{1,6}}))?"
+    rf"(?P<names>(-(?!(?:{_any_of(MODES)})(?:-|$))[a-z]{{2,}}(?=-|$)){{1,2}})?"
+    rf"(-lr\.(?P<rate>[a-z0-9.]+))?(-b(?P<batch>[0-9]{{1,6}}))?(-t(?P<threads>[0-9]{{1,6}}))?"
     rf"(-(?P<mode>{_any_of(MODES)}))?",
     re.ASCII,
 )

@@ -250,6 +250,7 @@ IMPORTS = {
     "models/__init__.py": "import tqdm\n",
     "perf/__init__.py": "import rich\n",
     "perf/contract.py": "import msgspec\n",
+    "perf/ending.py": "",
     "perf/training/__init__.py": "import torch\nimport perf.records\nimport line_profiler\n",
     "perf/training/loop.py": "import torchvision\nimport models\n",
     "perf/records.py": "def f():\n    import torch\n",

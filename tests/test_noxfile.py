@@ -21,6 +21,7 @@ BUTTONS = (
     "smoke",
     "gpu_perf",
     "calibrate",
+    "compare",
     "data",
     "report",
     "wheelhouse",

@@ -21,6 +21,7 @@ from perf import contract
 from perf.calibration.occasions import LeftOut, New, new_occasions
 from perf.calibration.table import spread_lines
 from perf.calibration.writing import MarginTooSmall, new_file, with_occasions
+from perf.ending import finish
 from perf.machine import REPOSITORY
 from perf.report.stored import NoRun, StoredRun, load
 from perf.report.text import fit
@@ -218,4 +219,4 @@ def _agreed() -> bool:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    finish(main)

@@ -17,6 +17,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from perf.contract import LaunchRecord
+from perf.ending import finish
 from perf.faults.plant import planted
 from perf.report.stored import NoRun, load
 from perf.report.text import fit
@@ -160,4 +161,4 @@ def _lines(experiments: Sequence[Experiment], launches: Sequence[LaunchRecord], 
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    finish(main)

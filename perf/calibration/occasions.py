@@ -73,7 +73,7 @@ def new_occasions(
     """
     taken: dict[tuple[str, str], list[LaunchRecord]] = {}
     for launch in launches:
-        if launch.escalation or launch.phase_seconds is not None or launch.line_profiles:
+        if launch.escalation or launch.profiled:
             continue
         if _is_at_home(launch) and launch.mode == "full" and launch.plan in ("window", "rates"):
             taken.setdefault((variant_of(launch), node_of(launch)), []).append(launch)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Sequence
 
+from perf.ending import finish
+
 USAGE = """\
 usage: python -m perf.cluster --site=FILE [--stack=NAME] [options] [pytest's options]
        python -m perf.cluster attach RUN     follow a run again, from another shell
@@ -64,7 +66,7 @@ def _lint(words: list[str]) -> int:
 
 if __name__ == "__main__":
     try:
-        sys.exit(main())
+        finish(main)
     except KeyboardInterrupt:
         # Jobs are cancelled where they are followed; here nothing is left but a report, or a question.
         print("stackproof: interrupted", file=sys.stderr)

@@ -30,6 +30,13 @@ from perf.cluster.submitting import scheduler_for
 from perf.cluster.watching import Watcher
 from perf.report.text import clean
 
+DESCRIPTIONS = {
+    "attach": "Follow a run again whose submitter is gone: submits what was not submitted yet, merges what jobs have "
+    "left, and ends with the suite's exit status.",
+    "cancel": "Cancel a run's jobs and merge what they have left. Others' runs are the scheduler's business.",
+    "status": "Show a run's jobs once, and change nothing.",
+}
+
 ERRORS = (NoClusterRun, SiteError, SchedulerError, FollowedElsewhere, OSError)
 
 
@@ -112,7 +119,9 @@ def _facts(submission: Submission, watcher: Watcher) -> dict[str, object]:
 
 
 def _opened(command: str, words: Sequence[str]) -> tuple[RunFolder, Submission, Site, Scheduler]:
-    parser = argparse.ArgumentParser(prog=f"python -m perf.cluster {command}")
+    parser = argparse.ArgumentParser(
+        prog=f"python -m perf.cluster {command}", description=DESCRIPTIONS[command]
+    )
     parser.add_argument("run", type=Path, metavar="RUN", help="the run's folder, such as results/latest")
     if command == "status":
         parser.add_argument("--json", action="store_true", help="for scripts")

@@ -62,12 +62,7 @@ def standings(records: Iterable[LaunchRecord]) -> list[Standing]:
     """
     rates: dict[str, dict[str, list[float]]] = {}
     for record in records:
-        if (
-            record.nodes == 1
-            and record.samples_per_second > 0
-            and record.phase_seconds is None
-            and record.valid
-        ):
+        if record.nodes == 1 and record.samples_per_second > 0 and not record.profiled and record.valid:
             by_node = rates.setdefault(_member(record), {})
             by_node.setdefault(record.host[0], []).append(math.log(record.samples_per_second))
     found = []

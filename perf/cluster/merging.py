@@ -50,7 +50,7 @@ def merge_jobs(run: records.Run, folders: Sequence[JobFolder], facts: dict[str, 
     _write_lines(run.folder / records.RECORDS, [line for _, line in launches])
     _write_lines(run.folder / records.VERDICTS, verdicts)
     # Which test ended how, and which launch failed, is the report's; a job's names are unique in its run.
-    for name in (records.TESTS, records.EVENTS):
+    for name in (records.TESTS, records.EVENTS, records.EXPLANATIONS):
         found = [line for folder in folders for line, _ in read_heads(folder.path / name, notes)]
         if found:
             _write_lines(run.folder / name, found)
@@ -70,6 +70,7 @@ class Head(msgspec.Struct, frozen=True):
     launch: str = ""
     started_at: float = 0.0
     line_profiles: list[str] = []
+    traces: list[str] = []
 
 
 def read_heads(path: Path, notes: list[str]) -> list[tuple[bytes, Head]]:
@@ -93,18 +94,21 @@ def read_heads(path: Path, notes: list[str]) -> list[tuple[bytes, Head]]:
 
 
 def _adopted(run: records.Run, job: Path, line: bytes, head: Head) -> bytes:
-    """Return a launch's line as the run's own, its line profiles copied; names of launches begin with their job's."""
-    if head.run == run.name and not head.line_profiles:
+    """Return a launch's line as the run's own, its profiles copied; names of launches begin with their job's."""
+    if head.run == run.name and not head.line_profiles and not head.traces:
         return line
-    kept = []
-    for name in head.line_profiles:
+
+    def copied(name: str) -> str:
         source = profile_place(name, head.launch, job)
         target = run.profile_folder() / source.name
-        if source.is_file():
-            shutil.copyfile(source, target)
-            name = str(target.relative_to(run.folder))  # noqa: PLW2901
-        kept.append(name)
-    return _changed(line, run=run.name, line_profiles=kept)
+        if not source.is_file():
+            return name
+        shutil.copyfile(source, target)
+        return str(target.relative_to(run.folder))
+
+    # A line from before there were traces stays without the key.
+    traces = {"traces": [copied(name) for name in head.traces]} if head.traces else {}
+    return _changed(line, run=run.name, line_profiles=[copied(name) for name in head.line_profiles], **traces)
 
 
 def _changed(line: bytes, **values: object) -> bytes:

@@ -13,7 +13,6 @@ import json
 import os
 import resource
 import shutil
-import sys
 import tempfile
 import time
 from collections.abc import Sequence
@@ -26,6 +25,7 @@ from perf.cluster.jobs import Job, Plan
 from perf.cluster.sites import parse_site
 from perf.cluster.slurm import Slurm
 from perf.cluster.submitting import make_submission, prepare_run
+from perf.ending import finish
 from perf.machine import REPOSITORY
 from perf.records import new_run_name
 
@@ -165,4 +165,4 @@ def _cpu_seconds() -> tuple[float, float]:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    finish(main)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+import typing
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import msgspec
@@ -44,7 +45,7 @@ class Place:
         except msgspec.ValidationError as error:
             what, _, inside = str(error).partition(" - at `$")
             parts = re.findall(r"[A-Za-z_]\w*", inside)
-            raise self.error((*key, *parts), f"{what}{_hint(what, value, parts)}") from error
+            raise self.error((*key, *parts), f"{what}{_hint(what, value, parts, kind)}") from error
 
 
 def nearest(word: str, known: Iterable[str]) -> str:
@@ -53,12 +54,17 @@ def nearest(word: str, known: Iterable[str]) -> str:
     return f"; did you mean {found!r}?" if found else ""
 
 
-def _hint(what: str, value: Mapping[str, Any], parts: list[str]) -> str:
+def _hint(what: str, value: Mapping[str, Any], parts: list[str], kind: type) -> str:
     """Return the nearest known word where one of a few was expected."""
     if not what.startswith("Invalid enum value") or not parts:
         return ""
     found = value.get(parts[0])
-    known = {"kind": ["slurm", "lsf", "local"], "steps": ["srun", "jsrun", "blaunch", "none"]}.get(
-        parts[0], []
-    )
+    known = [word for word in _leaves(typing.get_type_hints(kind).get(parts[0])) if isinstance(word, str)]
     return f"{nearest(str(found), known)}; expected one of {', '.join(known)}"
+
+
+def _leaves(annotation: Any) -> Iterator[Any]:
+    """Yield what an annotation is made of: the words of a ``Literal``, also inside ``| None``."""
+    for part in typing.get_args(annotation):
+        yield part
+        yield from _leaves(part)

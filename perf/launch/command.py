@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 
-from perf.contract import LaunchSpec
+from perf.contract import NSYS_FILE, LaunchSpec
 from perf.launch.environment import MARKER, Driver, stack_environment
 from perf.launch.flight import flight_recorder
 from perf.launch.nccl import nccl_environment
@@ -43,6 +43,7 @@ def worker_command(
     start = [
         *place.step(spec.nodes, stack.step_options),
         *stack.before(place.node_number()),
+        *(nsys_command(spec) if spec.trace == "nsys" else ()),
         stack.python,
         "-m",
     ]
@@ -64,6 +65,20 @@ def worker_command(
         "-m",
         module,
         spec_path,
+    ]
+
+
+def nsys_command(spec: LaunchSpec) -> list[str]:
+    """Return what puts a launch under Nsight Systems: it captures between the marks of the worker, and nothing else."""
+    return [
+        "nsys",
+        "profile",
+        "--trace=cuda,nvtx,cublas",
+        "--sample=none",
+        "--capture-range=cudaProfilerApi",
+        "--capture-range-end=stop",
+        "--force-overwrite=true",
+        f"--output={os.path.join(spec.out_dir, NSYS_FILE)}",
     ]
 
 

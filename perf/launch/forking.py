@@ -180,6 +180,11 @@ class Server:
                 raise CannotFork("its server has gone" if self._gone else "its server does not answer")
         return Fork(self, self._started[-1])
 
+    @property
+    def forked(self) -> int:
+        """Launches that it has started."""
+        return len(self._started)
+
     def status_of(self, pid: int) -> int | None:
         """Return the exit status of a launch, or None while it runs."""
         self._receive(0.0)
@@ -220,10 +225,20 @@ class Server:
 
 
 class Servers:
-    """The servers of one driver: a context that ends them."""
+    """The servers of one driver: a context that ends them.
 
-    def __init__(self, log: Path) -> None:
+    Parameters
+    ----------
+    log
+        File that takes what they say.
+    launches
+        After so many a server is ended and the next launch gets a new one, so that launches are not all forks of one
+        process; 0: never.
+    """
+
+    def __init__(self, log: Path, launches: int = 0) -> None:
         self._log = log
+        self._launches = launches
         self._servers: dict[tuple[str, ...], Server] = {}
         self._unfit: dict[str, str] = {}
 
@@ -266,7 +281,10 @@ class Servers:
             for name, value in environment.items()
             if name not in (MARKER, contract.STARTED) and own not in value
         }
-        key = (*stack.before(), stack.python, *(f"{name}={shared[name]}" for name in sorted(shared)))
+        # Nor does a fork leave the cores that its server was bound to.
+        cores = ",".join(map(str, sorted(os.sched_getaffinity(0))))
+        words = [f"{name}={shared[name]}" for name in sorted(shared)]
+        key = (*stack.before(), stack.python, cores, *words)
         request = {
             "spec": spec,
             "environ": dict(environment),
@@ -275,6 +293,8 @@ class Servers:
             "torchrun": None if torchrun is None else list(torchrun),
         }
         try:
+            if self._launches and key in self._servers and self._servers[key].forked >= self._launches:
+                self._servers.pop(key).close()
             if key not in self._servers:
                 self._servers[key] = Server(stack, shared, self._log)
             return self._servers[key].fork(request)

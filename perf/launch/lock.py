@@ -14,18 +14,21 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 import filelock
 import psutil
 
 from perf import contract
+from perf.launch.claims import Claims, LockError, unusable
 from perf.launch.text import harmless, shorten
 
 LOCK_FILE = "node.lock"
 HOLDER_FILE = "node.holder"
 FOLDER = "stackproof"
 SHARED_TMP = "/tmp"
+
+NO_NAME = "somebody who left no name"
 
 LOOK_SECONDS = 0.5
 """Between two tries for the lock. A launch takes seconds at least."""
@@ -35,9 +38,8 @@ REPEAT_SECONDS = 60.0
 
 HOLDER_BYTES = 4096
 
-
-class LockError(Exception):
-    """The lock can't be had at all: its folder is not usable. The message says which and what to do."""
+SHARER = "share-"
+"""Begins the name of the file that each launch holds which shares the node (`perf.launch.sharing`)."""
 
 
 @dataclass(frozen=True)
@@ -79,6 +81,8 @@ class NodeLock:
         Where it lies; `lock_folder` if None. Anyone on the node must be able to write there.
     say
         Told in one sentence who holds it, when waiting starts, when the holder changes, and once a minute.
+    alone
+        Whether it also waits for the launches that share the node; those that come later wait for the lock.
     """
 
     def __init__(
@@ -86,8 +90,11 @@ class NodeLock:
         run: str,
         folder: Path | None = None,
         say: Callable[[str], None] = lambda text: print(text, file=sys.stderr, flush=True),
+        *,
+        alone: bool = True,
     ) -> None:
         self._run = run
+        self._alone = alone
         self._folder = folder or lock_folder()
         self._say = say
         self._depth = 0
@@ -114,12 +121,15 @@ class NodeLock:
             try:
                 self._wait(lock)
             except (OSError, NotImplementedError) as error:
-                raise LockError(
-                    f"the node's lock {path} can't be used: {error}. It needs a local file system with flock, and a "
-                    f"file that everyone may write: remove {self._folder} (its owner can) and try again"
-                ) from error
+                raise unusable(path, error) from error
             self._lock = lock
             self._publish()
+            if self._alone:
+                try:
+                    self._until_alone()
+                except BaseException:
+                    self._free()
+                    raise
         self._depth += 1
 
     def release(self) -> None:
@@ -127,12 +137,8 @@ class NodeLock:
         if self._depth == 0:
             raise RuntimeError("the node's lock was released more often than it was acquired")
         self._depth -= 1
-        if self._depth == 0 and self._lock is not None:
-            # First the note, then the lock: the other way round it could be the next holder's note.
-            with contextlib.suppress(OSError):
-                (self._folder / HOLDER_FILE).unlink()
-            self._lock.release()
-            self._lock = None
+        if self._depth == 0:
+            self._free()
 
     def __enter__(self) -> Self:
         self.acquire()
@@ -143,6 +149,14 @@ class NodeLock:
     ) -> None:
         self.release()
 
+    def _free(self) -> None:
+        if self._lock is not None:
+            # First the note, then the lock: the other way round it could be the next holder's note.
+            with contextlib.suppress(OSError):
+                (self._folder / HOLDER_FILE).unlink()
+            self._lock.release()
+            self._lock = None
+
     def _wait(self, lock: filelock.FileLock) -> None:
         told: tuple[str, float] | None = None
         while True:
@@ -151,26 +165,35 @@ class NodeLock:
                 return
             except filelock.Timeout:
                 holder = read_holder(self._folder)
-                who = str(holder) if holder else "somebody who left no name"
-                now = time.monotonic()
-                if told is None or told[0] != who or now - told[1] >= REPEAT_SECONDS:
-                    self._say(
-                        f"waiting for this node: it is measured by {harmless(who)}; lock {self._folder / LOCK_FILE}"
-                    )
-                    told = (who, now)
+                told = self._tell(told, str(holder) if holder else NO_NAME)
+
+    def _until_alone(self) -> None:
+        """Wait for the launches that share the node. No more of them come: each takes the lock for a moment first."""
+        told: tuple[str, float] | None = None
+        claims = Claims(self._folder)
+        while True:
+            with claims.guard():
+                sharing = claims.living(SHARER)
+            if not sharing:
+                return
+            told = self._tell(
+                told, "; ".join(dict.fromkeys(str(parse_holder(n) or NO_NAME) for n in sharing.values()))
+            )
+            time.sleep(LOOK_SECONDS)
+
+    def _tell(self, told: tuple[str, float] | None, who: str) -> tuple[str, float]:
+        """Say who is waited for, unless that was said just now; return what was said last, and when."""
+        now = time.monotonic()
+        if told is not None and told[0] == who and now - told[1] < REPEAT_SECONDS:
+            return told
+        self._say(
+            f"waiting for this node: it is measured by {harmless(who)}; lock {self._folder / LOCK_FILE}"
+        )
+        return who, now
 
     def _publish(self) -> None:
         """Note who holds the lock. Not being able to is no reason not to measure."""
-        me = psutil.Process()
-        text = json.dumps(
-            {
-                "pid": me.pid,
-                "user": _user(),
-                "run": self._run,
-                "since": time.time(),
-                "started": me.create_time(),
-            }
-        )
+        text = json.dumps(holder_note(self._run))
         path = self._folder / HOLDER_FILE
         with contextlib.suppress(OSError):
             contract.write_whole(str(path), text)
@@ -214,12 +237,32 @@ def prepare_folder(folder: Path) -> None:
         )
 
 
+def holder_note(run: str) -> dict[str, Any]:
+    """Return what says that this process holds something, for others to read. Reads /proc."""
+    me = psutil.Process()
+    return {
+        "pid": me.pid,
+        "user": _user(),
+        "run": run,
+        "since": time.time(),
+        "started": me.create_time(),
+    }
+
+
 def read_holder(folder: Path) -> Holder | None:
     """Return who holds the lock, as far as the note can be trusted: its process must still be the one that wrote it."""
     try:
         handle = os.open(folder / HOLDER_FILE, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
         with os.fdopen(handle, "rb") as file:
             note = json.loads(file.read(HOLDER_BYTES))
+    except (OSError, ValueError, RecursionError):
+        return None
+    return parse_holder(note)
+
+
+def parse_holder(note: Any) -> Holder | None:
+    """Return whom a note names; None if it names nobody, or a process that is gone. Reads /proc."""
+    try:
         holder = Holder(
             int(note["pid"]),
             _short(note["user"]),
@@ -228,7 +271,7 @@ def read_holder(folder: Path) -> Holder | None:
             float(note["started"]),
         )
         alive = abs(psutil.Process(holder.pid).create_time() - holder.started) < 1.0
-    except (OSError, ValueError, KeyError, TypeError, OverflowError, RecursionError, psutil.Error):
+    except (ValueError, KeyError, TypeError, OverflowError, RecursionError, psutil.Error):
         return None
     return holder if alive else None
 
@@ -242,3 +285,15 @@ def _user() -> str:
         return getpass.getuser()
     except (KeyError, OSError):
         return f"number {os.getuid()}"
+
+
+__all__ = [
+    "Holder",
+    "LockError",
+    "NodeLock",
+    "holder_note",
+    "lock_folder",
+    "parse_holder",
+    "prepare_folder",
+    "read_holder",
+]

@@ -131,6 +131,11 @@ def merge(
         side=spec.side,
         launcher=spec.launcher,
         unfit=unfit,
+        operators=[record.operators for record in clean if record.operators is not None],
+        bucket_cap_mb=spec.bucket_cap_mb,
+        ddp_switches=list(spec.ddp_switches),
+        traces=[record.trace for record in clean if record.trace is not None],
+        trace_facts=[record.trace_facts for record in clean if record.trace_facts is not None],
     )
 
 
@@ -184,7 +189,7 @@ def _finite_fields(record: RankRecord | EpochRecord) -> dict[str, Any]:
         value = finite(getattr(record, field.name))
         if value is None and field.type == "float":
             value = 0.0
-        if isinstance(value, dict) and field.type.lower() != "dict[str, any]":
+        if isinstance(value, dict) and "any" not in field.type.lower():
             value = {key: item for key, item in value.items() if item is not None}
         values[field.name] = value
     return values

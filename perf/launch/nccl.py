@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 
-from perf.contract import LaunchSpec
+from perf.contract import LaunchRecord, LaunchSpec
 
 LOG_FILES = "nccl-*.log"
 
@@ -64,7 +64,9 @@ def parse_transports(text: str) -> Counter[str]:
     return found
 
 
-def transport_in_words(spec: LaunchSpec, transports: Mapping[str, int] | None) -> tuple[bool, str, str]:
+def transport_in_words(
+    spec: LaunchSpec | LaunchRecord, transports: Mapping[str, int] | None
+) -> tuple[bool, str, str]:
     """Return whether a launch's transport is as it should be, a sentence and a remedy."""
     if not transports:
         return True, "NCCL did not say which transport it chose.", ""

@@ -176,7 +176,8 @@ def probe_with(words: Sequence[str], environment: Mapping[str, str], timeout: fl
         process = subprocess.Popen(
             list(words),
             cwd=REPOSITORY,
-            env=dict(environment),
+            # As launches have it: the card that the probe counts as 1 is the one that a rank counts as 1.
+            env={**environment, "CUDA_DEVICE_ORDER": "PCI_BUS_ID"},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,

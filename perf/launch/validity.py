@@ -52,7 +52,7 @@ def reasons_of(
         *_windows(spec, ranks),
         *_retries(ranks),
         *_unlike_ranks(ranks),
-        *_rank_order(ranks),
+        *_rank_order(spec, ranks),
         *_other_stack(ranks, stack or {}),
     ]
 
@@ -208,18 +208,16 @@ def _unlike_ranks(ranks: Sequence[RankRecord]) -> Iterator[str]:
                 )
 
 
-def _rank_order(ranks: Sequence[RankRecord]) -> Iterator[str]:
-    """On a host, ranks take its devices in their own order: else a rank measures and reports another one's card."""
-    hosts: defaultdict[str, list[RankRecord]] = defaultdict(list)
-    for rank in sorted(ranks, key=lambda record: record.rank):
-        hosts[rank.host].append(rank)
-    for host, found in hosts.items():
-        for place, rank in enumerate(found):
-            if rank.local_rank != place:
-                yield (
-                    f"Rank {rank.rank} on {host} has local rank {rank.local_rank}, {place} was expected: ranks are in "
-                    f"another order than their devices. Look at who sets RANK and LOCAL_RANK."
-                )
+def _rank_order(spec: LaunchSpec, ranks: Sequence[RankRecord]) -> Iterator[str]:
+    """On a node, ranks take its devices in their own order: else a rank measures and reports another one's card."""
+    for rank in ranks:
+        # Not counted by host name: two nodes may have one, in containers and where one machine plays both.
+        place = rank.rank % spec.ranks_per_node
+        if rank.local_rank != place:
+            yield (
+                f"Rank {rank.rank} on {rank.host} has local rank {rank.local_rank}, {place} was expected: ranks are in "
+                f"another order than their devices. Look at who sets RANK and LOCAL_RANK."
+            )
 
 
 def _other_stack(ranks: Sequence[RankRecord], stack: Mapping[str, Any]) -> Iterator[str]:

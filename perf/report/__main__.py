@@ -12,6 +12,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.text import Text
 
+from perf.ending import finish
 from perf.portable import systems_to_show
 from perf.report.lines import ProfileError, launch_profiles, render
 from perf.report.scripting import as_json
@@ -30,6 +31,8 @@ commands (RUN alone prints the tables):
   html RUN [RUN ...]   one self-contained page, report.html; of several runs comparison.html
   json RUN             the run for scripts, as one JSON object
   tensorboard RUN      event files with losses, step times and throughputs
+  export RUN           the run for other programs: --format json, csv or prometheus
+  history DIR [DIR ...] months of runs in one page, with nominated change points; --csv FILE reads others' results
 
 `python -m perf.report COMMAND --help` says more.
 """
@@ -49,6 +52,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "html": _html,
         "json": _json,
         "tensorboard": _tensorboard,
+        "export": _export,
+        "history": _history,
     }
     # A run's folder that bears a command's name is still reached, as ./html.
     if words and words[0] in commands:
@@ -124,6 +129,46 @@ def _json(words: list[str]) -> int:
     return 0
 
 
+def _export(words: list[str]) -> int:
+    parser = argparse.ArgumentParser(
+        prog="python -m perf.report export",
+        description="Write a run for other programs. JUnit's file lies in the run's folder already.",
+    )
+    parser.add_argument("run", type=Path, metavar="RUN", help=_RUN_HELP)
+    parser.add_argument("--format", choices=("json", "csv", "prometheus"), default="json")
+    parser.add_argument(
+        "-o", "--output", type=Path, metavar="FILE", help="where to write (default: standard output)"
+    )
+    options = parser.parse_args(words)
+    stored = _load(options.run)
+    if stored is None:
+        return _USAGE
+    stored, summary = _summarized(stored)
+    from perf import contract
+    from perf.report.export import as_csv, as_prometheus
+
+    if options.format == "json":
+        text = json.dumps(as_json(stored, summary), indent=2, allow_nan=False) + "\n"
+    else:
+        text = {"csv": as_csv, "prometheus": as_prometheus}[options.format](stored, summary)
+    if options.output is None:
+        # Both formats are UTF-8 whatever the locale; line ends are the format's own.
+        sys.stdout.flush()
+        sys.stdout.buffer.write(text.encode("utf-8", "backslashreplace"))
+        return 0
+    try:
+        contract.write_whole(str(options.output), text)
+    except OSError as error:
+        return _complain(str(error), _FAILED)
+    return 0
+
+
+def _history(words: list[str]) -> int:
+    from perf.report.history.command import main as command
+
+    return command(words)
+
+
 def _tensorboard(words: list[str]) -> int:
     parser = argparse.ArgumentParser(
         prog="python -m perf.report tensorboard",
@@ -192,4 +237,4 @@ def _print_profiles(console: Console, stored: StoredRun) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    finish(main)

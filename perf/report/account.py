@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from perf.contract import LaunchRecord
+from perf.records import VerdictRecord
 
-__all__ = ["Spent", "spent"]
+__all__ = ["Held", "Spent", "held", "held_for", "spent"]
 
 
 @dataclass(frozen=True)
@@ -27,6 +28,45 @@ class Spent:
     def total(self) -> float:
         """Wall time of the launches, from their start to their end, summed."""
         return self.start + self.window + self.rest
+
+
+@dataclass(frozen=True)
+class Held:
+    """GPU seconds: what launches held their GPUs for, which is what a site bills, and how much of it was timed."""
+
+    seconds: float
+    timed: float
+
+    @property
+    def share(self) -> float | None:
+        """The timed part of what was held; None where no GPU was held."""
+        return self.timed / self.seconds if self.seconds > 0.0 else None
+
+
+def held(records: Iterable[LaunchRecord]) -> Held:
+    """Return the GPU seconds of launches, from start to end, on all their GPUs."""
+    seconds = timed = 0.0
+    for launch in records:
+        gpus = launch.gpus * launch.nodes
+        seconds += gpus * launch.launch_seconds
+        timed += gpus * min(launch.window_seconds, launch.launch_seconds)
+    return Held(seconds, timed)
+
+
+def held_for(verdict: VerdictRecord, records: Iterable[LaunchRecord]) -> Held:
+    """Return the GPU seconds of the launches that a verdict rests on: its sides', and those added for it alone.
+
+    A launch counts for every verdict that rests on it, so that the sum over verdicts is more than was held.
+    """
+    sides = {name.partition("@")[0].partition("+")[0] for name in (verdict.variant, verdict.against)}
+    return held(
+        launch
+        for launch in records
+        if launch.group == verdict.group
+        and launch.variant in sides
+        and launch.escalation in ("", verdict.test)
+        and not launch.profiled
+    )
 
 
 def spent(records: Sequence[LaunchRecord]) -> list[Spent]:

@@ -10,7 +10,8 @@ from typing import Any
 from perf.contract import LaunchRecord
 from perf.report.answer import Answer, Problem, answer, failures, problems
 from perf.report.figures.account import account_picture
-from perf.report.figures.comparison import differences, environment_table, runs_forest
+from perf.report.figures.comparison import differences, environment_table, runs_forest, stacks_table
+from perf.report.figures.explained import Explained, explained
 from perf.report.figures.launches import Side, by_group, letter, sides
 from perf.report.figures.model import Section, Table
 from perf.report.figures.questions import sections
@@ -57,6 +58,8 @@ class Contents:
     environment: Table
     differs: Table | None
     notes: list[str] = field(default_factory=list)
+    stacks: Table | None = None
+    explained: list[Explained] = field(default_factory=list)
 
 
 def gather(runs: Sequence[StoredRun]) -> Contents:
@@ -88,6 +91,8 @@ def gather(runs: Sequence[StoredRun]) -> Contents:
         environment=environment_table(environments),
         differs=differences(environments) if len(runs) > 1 else None,
         notes=[clean(note) for run in runs for note in run.notes],
+        stacks=stacks_table(runs[-1].environment) if len(runs) == 1 else None,
+        explained=explained([found for run in runs for found in run.explanations]),
     )
 
 
@@ -109,7 +114,7 @@ def _sections(
     if runs is not None:
         intro = "The same variants in the runs of this page."
         listed.insert(0, Section("runs", "Run against run", intro, [runs]))
-    account = account_picture(summary.time)
+    account = account_picture(summary.time, summary.held)
     if account is not None:
         listed.append(Section("account", "Time of the run", "What the wall time was spent on.", [account]))
     return listed

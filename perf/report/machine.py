@@ -120,7 +120,7 @@ def fraction_rows(records: Sequence[LaunchRecord], table: PortableTable | None =
     """
     members: dict[tuple[str, str], list[LaunchRecord]] = {}
     for record in records:
-        if record.phase_seconds is None and not record.line_profiles:
+        if not record.profiled:
             members.setdefault((record.group, record.variant), []).append(record)
     cards = {device: card_of(records, device) for device in {record.device for record in records}}
     rows = []

@@ -15,6 +15,7 @@ from markupsafe import Markup
 from perf import contract
 from perf.report import links
 from perf.report.contents import Contents, gather
+from perf.report.figures.model import Figure
 from perf.report.lines import source_rows
 from perf.report.plotly import drawing, library
 from perf.report.scripting import finite
@@ -22,7 +23,7 @@ from perf.report.stored import StoredRun
 from perf.report.tables import SYMBOLS
 from perf.report.text import clean, memory, milliseconds, number, share
 
-__all__ = ["COMPARISON", "REPORT", "page", "write"]
+__all__ = ["COMPARISON", "REPORT", "page", "render", "write"]
 
 REPORT = "report.html"
 COMPARISON = "comparison.html"
@@ -67,6 +68,28 @@ def page(contents: Contents, folder: Path) -> str:
     folder
         Where it will lie: links to the runs' files are relative to it.
     """
+    pictures = [figure for section in contents.sections for figure in section.figures]
+    return render(
+        "page.html.j2",
+        pictures,
+        contents=contents,
+        profile_rows=source_rows,
+        within=lambda target: links.relative(Path(target), [run for _, run in contents.runs], folder),
+    )
+
+
+def render(template: str, pictures: Sequence[Figure], **values: Any) -> str:
+    """Return a page of one of our templates, with its pictures, scripts and policy.
+
+    Parameters
+    ----------
+    template
+        Its file's name.
+    pictures
+        Every figure that it shows; the template asks for each one's place and height.
+    values
+        What it is given beside them.
+    """
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(_TEMPLATES),
         # Everything, whatever a template is called: what is printed came from logs, hosts and file names.
@@ -81,17 +104,16 @@ def page(contents: Contents, folder: Path) -> str:
         "memory": memory,
         "milliseconds": milliseconds,
         "number": number,
-        "profile_rows": source_rows,
         "share": share,
         "sign": lambda verdict: SYMBOLS.get(verdict, "·"),
-        "within": lambda target: links.relative(Path(target), [run for _, run in contents.runs], folder),
+        # Beside the rest, since macros and included templates see no other values.
+        **{name: value for name, value in values.items() if callable(value)},
     }
-    pictures = [figure for section in contents.sections for figure in section.figures]
     drawings = [drawing(figure) for figure in pictures]
     places = {id(figure): place for place, figure in enumerate(pictures)}
     scripts = [_script(_plain(library())), _script(_read("report.js"))]
-    return environment.get_template("page.html.j2").render(
-        contents=contents,
+    return environment.get_template(template).render(
+        **values,
         place_of=lambda figure: places[id(figure)],
         drawings=[_data(found) for found in drawings],
         heights=[found["layout"]["height"] for found in drawings],

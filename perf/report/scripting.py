@@ -43,6 +43,7 @@ def as_json(stored: StoredRun, summary: Summary) -> dict[str, Any]:
         "failures": [dataclasses.asdict(failure) for failure in failed],
         "tests": [dataclasses.asdict(outcome) for outcome in stored.outcomes],
         "time": [dataclasses.asdict(row) | {"total": row.total} for row in spent(stored.records)],
+        "gpus_held": dataclasses.asdict(summary.held) | {"share": summary.held.share},
         "notes": stored.notes,
     }
     found: dict[str, Any] = finite(content)

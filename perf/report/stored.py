@@ -11,10 +11,12 @@ from perf import contract
 from perf.records import (
     ENVIRONMENT,
     EVENTS,
+    EXPLANATIONS,
     RECORDS,
     TESTS,
     VERDICTS,
     Event,
+    ExplanationRecord,
     OutcomeRecord,
     VerdictRecord,
     decode_line,
@@ -40,6 +42,7 @@ class StoredRun:
     notes: list[str] = field(default_factory=list)
     events: list[Event] = field(default_factory=list)
     outcomes: list[OutcomeRecord] = field(default_factory=list)
+    explanations: list[ExplanationRecord] = field(default_factory=list)
 
 
 def load(folder: Path) -> StoredRun:
@@ -84,6 +87,7 @@ def load(folder: Path) -> StoredRun:
         notes,
         _lines(resolved / EVENTS, Event, notes),
         _lines(resolved / TESTS, OutcomeRecord, notes),
+        _lines(resolved / EXPLANATIONS, ExplanationRecord, notes),
     )
 
 

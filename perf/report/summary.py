@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from perf.contract import LaunchRecord
 from perf.records import VerdictRecord
-from perf.report.account import Spent, spent
+from perf.report.account import Held, Spent, held, held_for, spent
 from perf.report.machine import FractionRow, RateRow, fraction_rows, rate_rows, scale
 from perf.report.stacks import data_line, environment_lines, stack_key, stack_labels
 from perf.report.text import bounded, duration, interval, milliseconds, number, share
@@ -109,6 +109,9 @@ class VerdictRow:
     statistical: bool
     reasons: list[str] = field(default_factory=list)
     diagnosis: str = ""
+    reference: float | None = None
+    gpu_seconds: float = 0.0
+    """What its launches held GPUs for."""
 
     @property
     def subject(self) -> str:
@@ -205,6 +208,7 @@ class Summary:
     rates: list[RateRow] = field(default_factory=list)
     fractions: list[FractionRow] = field(default_factory=list)
     time: list[Spent] = field(default_factory=list)
+    held: Held = field(default_factory=lambda: Held(0.0, 0.0))
 
 
 def summarize(
@@ -219,7 +223,7 @@ def summarize(
     """
     # A dict, for the order of first appearance.
     data = dict.fromkeys(filter(None, (data_line(record.workload, record.data) for record in records)))
-    rows = [_verdict_row(verdict) for verdict in verdicts]
+    rows = [_verdict_row(verdict, held_for(verdict, records).seconds) for verdict in verdicts]
     return Summary(
         _variant_rows(records),
         rows,
@@ -228,6 +232,7 @@ def summarize(
         rates=rate_rows(records),
         fractions=fraction_rows(records, known),
         time=spent(records),
+        held=held(records),
     )
 
 
@@ -285,7 +290,7 @@ def _variant_row(launches: Sequence[LaunchRecord], stack: str, profiled: bool) -
 
 
 def _profiled(record: LaunchRecord) -> bool:
-    return record.phase_seconds is not None or bool(record.line_profiles)
+    return bool(record.profiled)
 
 
 def _wait_share(record: LaunchRecord) -> float | None:
@@ -302,7 +307,7 @@ def _median(values: Sequence[float]) -> float | None:
     return statistics.median(values) if values else None
 
 
-def _verdict_row(record: VerdictRecord) -> VerdictRow:
+def _verdict_row(record: VerdictRecord, gpu_seconds: float) -> VerdictRow:
     return VerdictRow(
         verdict=_shown(record),
         test=record.test,
@@ -320,6 +325,8 @@ def _verdict_row(record: VerdictRecord) -> VerdictRow:
         statistical=record.statistical,
         reasons=[*([f"Expected: {record.expected}."] if record.expected else []), *record.reasons],
         diagnosis=str(record.diagnosis.get("text") or ""),
+        reference=record.reference,
+        gpu_seconds=gpu_seconds,
     )
 
 

@@ -9,7 +9,7 @@ from rich.console import Console, Group, RenderableType
 from rich.text import Text
 
 from perf.report import machine_tables
-from perf.report.account import Spent
+from perf.report.account import Held, Spent
 from perf.report.layout import Cell, Column, arrange, paragraph, side_by_side
 from perf.report.summary import EXPECTED, Summary, VariantRow, VerdictRow
 from perf.report.text import duration, fit, memory, milliseconds, number, share
@@ -73,6 +73,7 @@ _VERDICT_COLUMNS = (
     Column("limit", right=True, label="limit {}"),
     Column("a side", right=True, label="{} launches a side"),
     Column("detects", right=True, label="detects {}"),
+    Column("GPU time", right=True, label="{} of GPUs"),
 )
 
 
@@ -119,7 +120,7 @@ def verdicts(console: Console, rows: Sequence[VerdictRow]) -> list[RenderableTyp
     return [*table, paragraph(console, note, style="dim")]
 
 
-def time(console: Console, rows: Sequence[Spent]) -> list[RenderableType]:
+def time(console: Console, rows: Sequence[Spent], gpus: Held) -> list[RenderableType]:
     """Draw where the launches' wall time went: one row a group, the longest first."""
     whole = sum(row.total for row in rows)
     cells = [
@@ -135,6 +136,8 @@ def time(console: Console, rows: Sequence[Spent]) -> list[RenderableType]:
     note = (
         f"{duration(whole)} of launches in all. rest: warm-up, epochs outside the window, validation, ending."
     )
+    if gpus.share is not None:
+        note += f" GPUs were held for {duration(gpus.seconds)}, {share(gpus.share)} of it timed."
     return [*arrange(console, _TIME_COLUMNS, cells), paragraph(console, note, style="dim")]
 
 
@@ -197,7 +200,7 @@ def print_report(
         _section(console, "Of the machine's rates", machine_tables.fractions(console, summary.fractions))
     _section(console, "Judged", verdicts(console, summary.verdicts))
     if summary.time:
-        _section(console, "Time", time(console, summary.time))
+        _section(console, "Time", time(console, summary.time, summary.held))
     why = reasons(console, summary)
     if why:
         _section(console, "Why", why)
@@ -245,4 +248,5 @@ def _verdict_cells(row: VerdictRow) -> list[Cell]:
         Cell(row.limit_text),
         Cell(str(row.launches) if row.launches else ""),
         Cell(row.detectable_text),
+        Cell(duration(row.gpu_seconds) if row.gpu_seconds > 0.0 else ""),
     ]

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import statistics
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -91,6 +92,11 @@ class Source(Protocol):
     def sides(self, test: str, members: Sequence[Member]) -> list[Measurement]:
         """Return the members' launches, with those that were added for `test` behind the group's."""
 
+    def watched(
+        self, members: Sequence[Member], kind: str, launches: int
+    ) -> dict[str, list[contract.LaunchRecord]]:
+        """Return, by member, launches beside the judged ones that say why: ``phases``, ``operators``, ``rates``."""
+
     def explain(self, members: Sequence[Member]) -> list[contract.LaunchRecord]:
         """Return launches that tell where the time of members goes: phases of each, a line profile of the first.
 
@@ -99,6 +105,9 @@ class Source(Protocol):
 
     def rates(self) -> list[contract.LaunchRecord]:
         """Return the launches that measured the machine, as far as there are any yet."""
+
+    def profiled(self, member: Member, extra: str) -> contract.LaunchRecord:
+        """Return a launch of the member for a profile: never one that is judged."""
 
 
 @dataclass
@@ -110,8 +119,8 @@ class _Taken:
     """By member and purpose: '' for the group's rounds, a test's name for launches added for it, an extra's name."""
     replaced: dict[str, list[contract.LaunchRecord]] = field(default_factory=dict)
     """By member: launches that others were taken for."""
-    extras: dict[tuple[str, str], contract.LaunchRecord] = field(default_factory=dict)
-    """By member and extra: launches that are never judged."""
+    watched: dict[tuple[str, str], list[contract.LaunchRecord]] = field(default_factory=dict)
+    """By member and kind: launches beside the judged ones."""
     measured: bool = False
 
 
@@ -144,7 +153,12 @@ class Bench:
     worker
         Name of the xdist worker, or empty: part of launch names, so that two workers never use one.
     extras
-        Launches of each variant beside the judged ones: ``line-profile``, ``phases``.
+        Launches of each variant beside the judged ones: ``line-profile``, ``phases``, ``torch-trace``, ``nsys``.
+    room
+        Makes room on the node for some members of a group while they are measured, and yields the cores that they may
+        keep busy. Left out, the context's.
+    affords
+        Whether there is time for so many more launches of each of some members.
     """
 
     def __init__(
@@ -157,14 +171,18 @@ class Bench:
         *,
         worker: str = "",
         extras: tuple[str, ...] = (),
+        room: Callable[[Sequence[Member]], contextlib.AbstractContextManager[int]] | None = None,
+        affords: Callable[[Sequence[Member], int], bool] = lambda members, launches: True,
     ) -> None:
         self._context = context
+        self._room = room or (lambda members: contextlib.nullcontext(context.cores))
         self._run = run
         self._launch = launch
         self._runnable = runnable
         self._words = words
         self._worker = worker
         self._extras = extras
+        self._affords = affords
         self._taken: dict[str, _Taken] = {}
         self._number = 0
 
@@ -185,6 +203,14 @@ class Bench:
             self.measure(member)
         return [self._measurement(self._taken[m.group], m, test) for m in members]
 
+    def profiled(self, member: Member, extra: str) -> contract.LaunchRecord:
+        """Return the member's launch for a profile (see `extras`); it is taken if the run has none yet."""
+        taken = self._group(GROUPS[member.group])
+        found = self.watched([member], extra, 1)[member.id]
+        if not found:
+            raise taken.failures[member.id, extra]
+        return found[0]
+
     def _measurement(self, taken: _Taken, member: Member, test: str) -> Measurement:
         return Measurement(
             member,
@@ -196,31 +222,46 @@ class Bench:
         """Add launches to the sides of an undecided test, interleaved like the rounds before."""
         taken = self._taken[sides[0].group]
         have = min(len(pick(taken.launches[m.id], test)) for m in sides)
+        if not self._affords(sides, launches - have):
+            self._event(
+                "note", sides[0].group, text=f"{test} asks for {launches} launches a side: no time is left"
+            )
+            return False
         asked = f"{test} asks for {launches} launches a side"
         self._event("extend", sides[0].group, total=(launches - have) * len(sides), text=asked)
-        for round_number in range(have, launches):
-            for member in order_of_round(sides, round_number):
-                self._one(taken, member, round_number, of=launches, escalation=test)
+        with self._roomy(taken, sides, test):
+            for round_number in range(have, launches):
+                for member in order_of_round(sides, round_number):
+                    self._one(taken, member, round_number, of=launches, escalation=test)
         for member in sides:
             if (member.id, test) in taken.failures:
                 raise taken.failures[member.id, test]
         return True
 
+    def watched(
+        self, members: Sequence[Member], kind: str, launches: int
+    ) -> dict[str, list[contract.LaunchRecord]]:
+        """Return launches that are never judged, taken now if need be; none of a member that gave none."""
+        taken = self._taken.setdefault(members[0].group, _Taken())
+        lacking = [member for member in members if (member.id, kind) not in taken.watched]
+        if lacking and not self._affords(lacking, launches):
+            return {member.id: taken.watched.get((member.id, kind), []) for member in members}
+        if lacking:
+            self._event("extend", members[0].group, total=launches * len(lacking), text=f"{kind}, to say why")
+        for round_number in range(launches):
+            for member in order_of_round(lacking, round_number):
+                self._one(taken, member, round_number, of=launches, extra=kind)
+        return {member.id: taken.watched.setdefault((member.id, kind), []) for member in members}
+
     def explain(self, members: Sequence[Member]) -> list[contract.LaunchRecord]:
         """Take, once a run, what tells where the time of members goes; a launch that fails is told and left out."""
-        found = []
-        for member, extra in [*((m, "phases") for m in members), (members[0], "line-profile")]:
-            taken = self._taken[member.group]
-            key = (member.id, extra)
-            if not in_the_tutorials_loop(member.variant):
-                continue
-            if key not in taken.extras and key not in taken.failures:
-                asked = f"{member.id} failed a judgement: one more launch, for its {extra}, never judged"
-                self._event("extend", member.group, member=member.id, total=1, text=asked)
-                self._one(taken, member, 0, of=1, extra=extra)
-            if key in taken.extras:
-                found.append(taken.extras[key])
-        return found
+        asked = [*((member, "phases") for member in members), (members[0], "line-profile")]
+        return [
+            one
+            for member, kind in asked
+            if in_the_tutorials_loop(member.variant)
+            for one in self.watched([member], kind, 1)[member.id]
+        ]
 
     def rates(self) -> list[contract.LaunchRecord]:
         """Return the launches that measured the machine so far."""
@@ -242,13 +283,28 @@ class Bench:
         rounds = launches_planned(group, self._context.profile)
         profiled = [m for m in members if m.variant.mode != "io" and m.plan != "rates"]
         self._event("planned", group.name, total=len(members) * rounds + len(profiled) * len(self._extras))
-        for round_number in range(rounds):
-            for member in order_of_round(members, round_number):
-                self._one(taken, member, round_number, of=rounds)
-        for extra in self._extras:
-            for member in profiled:
-                self._one(taken, member, 0, of=1, extra=extra)
+        with self._roomy(taken, members, ""):
+            for round_number in range(rounds):
+                for member in order_of_round(members, round_number):
+                    self._one(taken, member, round_number, of=rounds)
+            for extra in self._extras:
+                for member in profiled:
+                    self._one(taken, member, 0, of=1, extra=extra)
         return taken
+
+    @contextlib.contextmanager
+    def _roomy(self, taken: _Taken, members: Sequence[Member], purpose: str) -> Iterator[None]:
+        """Have room for some members. Where none can be had, no launch of theirs is tried, and each test says why."""
+        with contextlib.ExitStack() as stack:
+            try:
+                cores = stack.enter_context(self._room(members))
+            except Exception as error:  # noqa: BLE001
+                # Like a launch that can't be started: it stops these members only.
+                purposes = (purpose, *(() if purpose else self._extras))
+                taken.failures |= {(member.id, each): error for member in members for each in purposes}
+            else:
+                self._context = dataclasses.replace(self._context, cores=cores)
+            yield
 
     def _one(
         self,
@@ -278,10 +334,12 @@ class Bench:
                 escalation=escalation,
                 phases=extra == "phases",
                 line_profile=extra == "line-profile",
+                operators=extra == "operators",
+                trace={"torch-trace": "torch", "nsys": "nsys"}.get(extra, ""),
             )
             record = self._try(taken, purpose, member, spec, replaces, of, extra)
             if record is not None and extra:
-                taken.extras[member.id, extra] = record
+                taken.watched.setdefault((member.id, extra), []).append(record)
             if record is None or extra:
                 return
             if not record.unfit or len(pick(taken.replaced.get(member.id, []), escalation)) >= REPLACEMENTS:
@@ -344,18 +402,15 @@ class Stored:
         self._launches: dict[tuple[str, str], list[contract.LaunchRecord]] = {}
         self._replaced: dict[tuple[str, str], list[contract.LaunchRecord]] = {}
         found = list(launches)
-        self._extras: dict[tuple[str, str], list[contract.LaunchRecord]] = {}
         self._rates = [record for record in found if record.rates]
         again = {(record.run, record.replaces) for record in found if record.replaces}
+        self._watched: dict[tuple[str, str], list[contract.LaunchRecord]] = {}
         for record in found:
-            plan = "" if record.plan == "window" else f"+{record.plan}"
-            side = f"@{record.side}" if record.side else ""
-            key = (record.group, record.variant + plan + side)
-            if record.phase_seconds is not None or record.line_profiles:
-                self._extras.setdefault(key, []).append(record)
-                continue
-            kept = self._replaced if (record.run, record.launch) in again else self._launches
-            kept.setdefault(key, []).append(record)
+            if record.profiled:
+                self._watched.setdefault((record.group, _member_id(record)), []).append(record)
+            else:
+                kept = self._replaced if (record.run, record.launch) in again else self._launches
+                kept.setdefault((record.group, _member_id(record)), []).append(record)
 
     def lacks(self, member: Member) -> str | None:
         """Return why the member can't be judged again: there is no launch of it in its group; None if there is."""
@@ -392,14 +447,52 @@ class Stored:
             for m in members
         ]
 
+    def profiled(self, member: Member, extra: str) -> contract.LaunchRecord:
+        """Return the member's stored launch for a profile.
+
+        Raises
+        ------
+        NotStored
+            If there is none.
+        """
+        found = self.watched([member], extra, 1)[member.id]
+        if not found:
+            raise NotStored(f"{self._where} holds no launch of {member.id} for {extra}")
+        return found[0]
+
     def more(self, test: str, sides: Sequence[Member], launches: int) -> bool:
         """Stored launches can't be added to."""
         return False
 
+    def watched(
+        self, members: Sequence[Member], kind: str, launches: int
+    ) -> dict[str, list[contract.LaunchRecord]]:
+        """Return the stored launches of that kind."""
+        return {
+            m.id: [
+                record
+                for kept in (self._watched, self._launches)
+                for record in kept.get((m.group, m.id), [])
+                if (record.rates if kind == "rates" else record.profiled == kind)
+            ]
+            for m in members
+        }
+
     def explain(self, members: Sequence[Member]) -> list[contract.LaunchRecord]:
         """Return the stored launches that tell where the time of members goes."""
-        return [one for m in members for one in self._extras.get((m.group, m.id), [])]
+        return [
+            one
+            for kind in ("phases", "line-profile")
+            for launches in self.watched(members, kind, 1).values()
+            for one in launches
+        ]
 
     def rates(self) -> list[contract.LaunchRecord]:
         """Return the stored launches that measured the machine."""
         return self._rates
+
+
+def _member_id(record: contract.LaunchRecord) -> str:
+    """Return the id of the member that a record is of."""
+    plan = "" if record.plan == "window" else f"+{record.plan}"
+    return record.variant + plan + (f"@{record.side}" if record.side else "")

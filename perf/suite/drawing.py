@@ -12,6 +12,7 @@ from rich.text import Text
 
 from perf import contract, records
 from perf.portable import systems_to_show
+from perf.report.kernels import table_of
 from perf.report.lines import ProfileError, launch_profiles, render
 from perf.report.progress import Progress, choose_mode, follow
 from perf.report.stacks import environment_lines
@@ -91,6 +92,10 @@ def summarize(folder: Path, terminal: Any, sentence: str) -> None:
         for record in stored.records:
             if record.line_profiles:
                 _print_profile(console, record, stored.folder)
+            if record.trace_facts:
+                title = f"\nTrace of {record.variant}, launch {record.launch}: {', '.join(record.traces)}\n"
+                said = fit(title + table_of(record), console.encoding, keep_lines=True)
+                console.print(Text(said), soft_wrap=True)
     if stored is not None and (stored.records or stored.verdicts or stored.events or stored.outcomes):
         terminal.write_line(write_report(stored))
     if sentence:

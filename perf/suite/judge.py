@@ -5,12 +5,11 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import Protocol
 
 from perf import records
 from perf.catalogue import GROUPS, Group, Member, Pair
 from perf.contract import LaunchRecord
-from perf.limits import COMPARED, STEP_MARGIN, Limit, Override, overridden
+from perf.limits import Limit, Override, overridden
 from perf.profiles import Profile
 from perf.suite.bench import Measurement, Source
 from perf.suite.diagnosing import diagnosis_of
@@ -19,6 +18,16 @@ from perf.suite.floors import floor_judgement, low_power
 from perf.suite.outcomes import ExpectedMiss, LimitMissed, Unproven
 from perf.suite.plan import launches_planned
 from perf.suite.question import Question, describe
+from perf.suite.two_stacks import (
+    NEW,
+    OLD,
+    Comparison,
+    Explain,
+    margin_of,
+    question_of,
+    split,
+    unlike_work,
+)
 from perf.verdict.bound import gain_in_words
 from perf.verdict.comparison import compare
 from perf.verdict.fixed import judge_ratio, judge_share
@@ -28,13 +37,10 @@ from perf.verdict.one_sample import judge_one_sample
 from perf.verdict.outcome import Judgement, Verdict
 from perf.verdict.plausible import negative_share, too_efficient
 from perf.verdict.portable import judge_portable
+from perf.verdict.scaling import with_rate
 
-
-class Comparison(Protocol):
-    """A rule for two sides measured here, such as `perf.verdict.comparison.compare`."""
-
-    def __call__(self, new: Sequence[float], base: Sequence[float], *, margin: float, cap: int) -> Judgement:
-        """Judge the new side against the old one."""
+Second = Callable[[Measurement, Judgement], Judgement]
+"""Looks at a decided judgement of a ratio, and at the side that was judged, once more."""
 
 
 class Judge:
@@ -62,6 +68,8 @@ class Judge:
         A site's own limits, by metric.
     require_references
         Whether `unreferenced` fails.
+    explain
+        Says why a comparison came out as it did, with launches of its own; None where nobody wants to know.
     """
 
     def __init__(
@@ -74,6 +82,7 @@ class Judge:
         *,
         library: Library,
         require_references: bool,
+        explain: Explain | None = None,
         earlier: Callable[[Member], list[LaunchRecord]] | None = None,
         margin: float | None = None,
         surprise: Callable[[str], None] | None = None,
@@ -90,6 +99,7 @@ class Judge:
         self._surprise = surprise or (lambda reason: None)
         self._overrides = overrides or {}
         self._require_references = require_references
+        self._explain = explain
 
     def floor(self, measured: Measurement, metric: str) -> None:
         """Hold a measurement against what its system is known to do."""
@@ -104,17 +114,23 @@ class Judge:
             return
         judgement, known = floor_judgement(launches, what, self._library)
         limit = known.floor.bound if known else None
-        question = Question(metric, what.unit, measured.member, None, limit, sentence, floor=True)
+        centre = known.floor.centre if known else None
+        question = Question(
+            metric, what.unit, measured.member, None, limit, sentence, floor=True, reference=centre
+        )
         if judgement.verdict is Verdict.PASS:
             idle = low_power(launches, self._library)
             if idle:
                 judgement = _as(judgement, Verdict.INVALID, idle)
         self._finish(question, judgement, [measured], known)
 
-    def ratio(self, pair: Pair, limit: Limit, *, can_be_faster: bool = False) -> None:
+    def ratio(
+        self, pair: Pair, limit: Limit, *, can_be_faster: bool = False, second: Second | None = None
+    ) -> None:
         """Require that the step of `pair.new` takes at most `limit` times the step of `pair.base`.
 
-        Unless `can_be_faster`, a `new` that takes less than 1 / 1.05 of the base's time did not do the work.
+        Unless `can_be_faster`, a `new` that takes less than 1 / 1.05 of the base's time did not do the work. `second`
+        looks at a decided judgement once more: it explains it, or holds it against something else.
         """
         limit = overridden(limit, self._overrides)
         question = Question(
@@ -127,25 +143,42 @@ class Judge:
         )
 
         def judge(sides: Sequence[Measurement], cap: int) -> Judgement:
-            return judge_ratio(sides[0].step_medians, sides[1].step_medians, limit=limit.value, cap=cap)
+            found = judge_ratio(sides[0].step_medians, sides[1].step_medians, limit=limit.value, cap=cap)
+            return second(sides[0], found) if second and found.verdict is not None else found
 
         def too_good(sides: Sequence[Measurement]) -> tuple[str, ...]:
             return () if can_be_faster else too_efficient(sides[1].step_medians, sides[0].step_medians)
 
         self._decide(question, (pair.new, pair.base), judge, too_good)
 
-    def share(self, full: Member, synthetic: Member, limit: Limit) -> None:
-        """Require that a loader's share of the step, 1 - T(synthetic) / T(full), is at most `limit`."""
+    def scaling(self, pair: Pair, limit: Limit) -> None:
+        """Require that a step on several devices takes at most `limit` times that on one, and judge it with the rate.
+
+        Where one device became faster than it is known to be, and several give what they are known to give, the ratio
+        is larger and nothing scales worse (`perf.verdict.scaling`).
+        """
+
+        def second(new: Measurement, found: Judgement) -> Judgement:
+            return with_rate(found, floor_judgement(new.launches, METRICS["throughput"], self._library)[0])
+
+        self.ratio(pair, limit, can_be_faster=pair.new.variant.batch is not None, second=second)
+
+    def share(self, full: Member, synthetic: Member, limit: Limit, of: str = "loader") -> None:
+        """Require that the part of `full`'s step that `synthetic` does without, 1 - T(synthetic) / T(full), is small.
+
+        `of` says whose part it is: the loader's, or that of communication, which `synthetic` leaves out.
+        """
         limit = overridden(limit, self._overrides)
         question = Question(
-            limit.metric, limit.unit, full, synthetic, limit.value, f"loader's share of a step of {full.id}"
+            limit.metric, limit.unit, full, synthetic, limit.value, f"{of}'s share of a step of {full.id}"
         )
 
         def judge(sides: Sequence[Measurement], cap: int) -> Judgement:
             return judge_share(sides[1].step_medians, sides[0].step_medians, limit=limit.value, cap=cap)
 
         def too_good(sides: Sequence[Measurement]) -> tuple[str, ...]:
-            return negative_share(sides[1].step_medians, sides[0].step_medians)
+            # Without communication ranks drift apart and meet no barrier: noise may make that the slower one.
+            return negative_share(sides[1].step_medians, sides[0].step_medians) if of == "loader" else ()
 
         self._decide(question, (full, synthetic), judge, too_good)
 
@@ -174,47 +207,52 @@ class Judge:
         self,
         group: Group,
         metric: str,
-        values: Callable[[Measurement], list[float]],
+        values: Callable[..., list[float]],
         *,
         rule: Comparison = compare,
     ) -> None:
-        """Require that the new stack is not worse than the old one by a metric's margin.
+        """Require that the new stack is not worse than the old one by a metric's margin (`perf.suite.two_stacks`).
 
         Parameters
         ----------
         group
-            A comparison: one variant on two stacks.
+            A comparison: one variant, or two whose quotient is compared, on two stacks.
         values
-            Takes a side; returns one number a launch, of which more is worse.
+            Takes the measurements of a side; returns one number a launch, of which more is worse.
         rule
             How two sides are judged: ratios, or differences of shares.
         """
-        old, new = group.members
-        margin = self._margin_of(metric, new.variant.id)
-        share = rule is not compare
-        question = Question(
-            metric,
-            "share" if share else "ratio",
-            new,
-            old,
-            margin if share else 1.0 + margin,
-            f"{metric} of {new.variant.id}, new stack {'-' if share else '÷'} old",
-        )
+        margin = margin_of(metric, group, self._margin, self._library, self._overrides)
+        question = question_of(group, metric, margin, share=rule is not compare)
 
         def judge(sides: Sequence[Measurement], cap: int) -> Judgement:
-            found = [values(side) for side in sides]
-            if any(len(of) != len(side.launches) for of, side in zip(found, sides, strict=True)):
+            old, new = split(group, sides)
+            found = [values(*side) for side in (new, old)]
+            if any(len(of) != min(len(m.launches) for m in sides) for of in found):
                 return _not_judged(sides, None, (f"the launches do not all hold a number for {metric}",))
             return rule(found[0], found[1], margin=margin, cap=cap)
 
-        self._decide(question, (new, old), judge, lambda sides: ())
+        def why(judgement: Judgement) -> tuple[str, ...]:
+            return self._explain(self._test, metric, group, judgement) if self._explain else ()
 
-    def _margin_of(self, metric: str, variant: str) -> float:
-        """Return by how much the new stack may be worse: what was asked for, the reference's, or the metric's own."""
-        if metric == STEP_MARGIN.metric:
-            known = self._library.margin(variant, "throughput")[1]
-            return self._margin or known or overridden(STEP_MARGIN, self._overrides).value
-        return overridden(COMPARED[metric], self._overrides).value
+        self._decide(
+            question,
+            group.members,
+            judge,
+            lambda sides: (),
+            unlike=lambda sides: unlike_work(group, sides),
+            why=why,
+        )
+
+    def same_work(self, group: Group) -> None:
+        """Require that two stacks did the same work; what did less is `invalid`, and its time no answer."""
+        sides = self._source.sides(self._test, group.members)
+        question = Question(
+            "work", "", group.of_side(NEW)[0], group.of_side(OLD)[0], None, f"work of {group.name}"
+        )
+        reasons = (*_unfit(sides), *unlike_work(group, sides))
+        if reasons:
+            self._finish(question, _not_judged(sides, None, reasons), sides)
 
     def portable(
         self,
@@ -269,11 +307,14 @@ class Judge:
         members: Sequence[Member],
         judge: Callable[[Sequence[Measurement], int], Judgement],
         too_good: Callable[[Sequence[Measurement]], tuple[str, ...]],
+        *,
+        unlike: Callable[[Sequence[Measurement]], tuple[str, ...]] = lambda sides: (),
+        why: Callable[[Judgement], tuple[str, ...]] = lambda judgement: (),
     ) -> None:
         cap = self._cap(members[0])
         while True:
             sides = self._source.sides(self._test, members)
-            unfit = _unfit(sides)
+            unfit = (*_unfit(sides), *unlike(sides))
             if unfit:
                 judgement = _not_judged(sides, question.limit, unfit)
                 break
@@ -289,6 +330,7 @@ class Judge:
         unsteady = unsteady_in_words(sides)
         if unsteady and judgement.verdict in (Verdict.PASS, Verdict.FAIL):
             judgement = _as(judgement, Verdict.INCONCLUSIVE, unsteady)
+        judgement = dataclasses.replace(judgement, reasons=(*judgement.reasons, *why(judgement)))
         self._finish(question, judgement, sides)
 
     def _cap(self, member: Member) -> int:
@@ -343,6 +385,7 @@ class Judge:
                 statistical=question.limit is not None,
                 expected=expected.reason if expected else "",
                 diagnosis=diagnosis.as_json() if diagnosis else {},
+                reference=question.reference,
             )
         )
         if verdict is Verdict.PASS:

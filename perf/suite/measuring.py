@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import functools
 import json
@@ -25,8 +24,10 @@ from perf.faults.plant import mark, planted_environment
 from perf.launch.failure import LaunchFailed
 from perf.launch.forking import CannotFork, Servers
 from perf.launch.launcher import launch
+from perf.launch.leases import LeaseError
 from perf.launch.lock import LockError, NodeLock
 from perf.launch.node_limits import read_cards
+from perf.launch.nsys import check_capture, refuse_without_nsys
 from perf.launch.place import Place
 from perf.launch.preflight import NodeFacts, collect
 from perf.launch.stack import Stack, StackError, find_stack
@@ -35,10 +36,12 @@ from perf.report.lines import profile_place
 from perf.report.stored import NoRun, load
 from perf.report.summary import launch_words
 from perf.suite.bench import Bench, Source, Stored
+from perf.suite.budget import Budget
 from perf.suite.library import library_of, today
 from perf.suite.options import Options
 from perf.suite.plan import Context
 from perf.suite.preflight import Preflight, Unfit
+from perf.suite.room import Rooms, this_node
 from perf.suite.selection import Machine, need_of_member, why_not
 from perf.verdict.known import Library
 from perf.verdict.references import ReferenceFile
@@ -49,6 +52,7 @@ OLD_STACK_FILE = "stack-old.json"
 
 INFRASTRUCTURE_ERRORS = (
     LaunchFailed,
+    LeaseError,
     LockError,
     NoRun,
     SiteError,
@@ -69,6 +73,7 @@ class Measuring:
         self._worker = worker
         self._no_stack: StackError | None = None
         self._library: Library | None = None
+        self.budget = Budget(options.budget)
 
     @property
     def stack(self) -> Stack:
@@ -93,6 +98,14 @@ class Measuring:
     def old_stack(self) -> Stack:
         """The stack that the one under test is compared with."""
         return self._probed(self._options.against, OLD_STACK_FILE)
+
+    def both_stacks(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Return what the two stacks of a comparison say of themselves, the old one first; stored runs tell it too."""
+        if self._options.records:
+            kept = load(self._options.records[0]).environment
+            return dict(kept.get("against") or {}), dict(kept.get("stack") or {})
+        new = self._facts(self.stack)
+        return self._facts(self.old_stack), new
 
     def _probed(self, option: str | None, file: str) -> Stack:
         """Return a stack, probed once a run: xdist's workers share the answer."""
@@ -168,7 +181,7 @@ class Measuring:
         return site is None or site.scheduler.step_command not in LAUNCH_NODES
 
     def _collect(self) -> NodeFacts:
-        facts = collect(self.stack)
+        facts = collect(self.rooms.narrow(self.stack))
         return dataclasses.replace(facts, cores=self._cores)
 
     @functools.cached_property
@@ -226,15 +239,20 @@ class Measuring:
 
         One that is not there is left as it was recorded: printing it says what is missing.
         """
-        kept = []
-        for name in record.line_profiles:
+
+        def copied(name: str) -> str:
             source = profile_place(name, record.launch, folder)
             target = self._run.profile_folder() / f"{record.run}-{source.name}"
-            if source.is_file():
-                shutil.copyfile(source, target)
-                name = str(target.relative_to(self._run.folder))  # noqa: PLW2901
-            kept.append(name)
-        return dataclasses.replace(record, line_profiles=kept)
+            if not source.is_file():
+                return name
+            shutil.copyfile(source, target)
+            return str(target.relative_to(self._run.folder))
+
+        return dataclasses.replace(
+            record,
+            line_profiles=[copied(name) for name in record.line_profiles],
+            traces=[copied(name) for name in record.traces],
+        )
 
     def _bench(self) -> Bench:
         options = self._options
@@ -247,19 +265,34 @@ class Measuring:
             time_limit_seconds=options.launch_timeout,
             save_model=options.save_model,
             numa=options.site is not None and options.site.node.numa,
+            devices=self.machine.gpus or None,
         )
         os.makedirs(options.cache_dir, exist_ok=True)
-        lock = None if options.share_node else NodeLock(self._run.name, say=self._note)
         return Bench(
             context,
             self._run,
-            functools.partial(self._launch, lock),
+            self._launch,
             self._runnable,
             launch_words,
             worker="-".join(
                 part for part in (options.job_folder.name if options.job_folder else "", self._worker) if part
             ),
             extras=options.extras,
+            room=self.rooms.room,
+            affords=self.budget.affords,
+        )
+
+    @functools.cached_property
+    def rooms(self) -> Rooms:
+        """What of the node each group has while it is measured."""
+        return Rooms(
+            self._run.name,
+            this_node(self.stack, self.machine.cores),
+            share=self._options.share_node,
+            beside=bool(self._worker),
+            profile=self._options.profile,
+            steps=bool(self.place.step(1)),
+            say=self._note,
         )
 
     def _note(self, text: str) -> None:
@@ -270,12 +303,17 @@ class Measuring:
         device = self.machine.device(self._options.device)
         return why_not(need_of_member(member), self.machine, device) is None
 
-    def _launch(self, lock: NodeLock | None, spec: contract.LaunchSpec) -> contract.LaunchRecord:
+    def _launch(self, spec: contract.LaunchSpec) -> contract.LaunchRecord:
         # The lock may be taken twice by its holder; a neighbour's launch would otherwise make this node look unfit.
-        with lock if lock is not None else contextlib.nullcontext():
+        if spec.trace == "nsys":
+            refuse_without_nsys()
+        # Waiting for a neighbour is time of the budget too, and no time of a launch.
+        with self.rooms.launching(), self.budget.timed(spec):
             self.preflight(spec)
-            stack = self.old_stack if spec.side == "old" else self.stack
-            record = self._launched(spec, stack, lock)
+            stack = self.rooms.narrow(self.old_stack if spec.side == "old" else self.stack)
+            with self.rooms.binding():
+                record = self._launched(spec, stack, self.rooms.lock)
+        record = self.rooms.settle(record)
         problem = stranger(stack, record)
         if problem:
             raise StackError(f"Launch {spec.launch} of {spec.variant}: {problem}")
@@ -290,11 +328,13 @@ class Measuring:
         Of two stacks that are compared only the new one has a fault planted.
         """
         plant = self._options.plant if spec.side != "old" else None
-        environ = planted_environment(plant, os.environ) if plant else None
+        environ = self.rooms.environ(planted_environment(plant, os.environ) if plant else os.environ)
         record: contract.LaunchRecord | None = None
         # A fault that acts as a rank's process starts can't be planted in a fork.
         whole = not plant or not FAULTS[plant].fresh
-        asked = self._options.launcher == "fork" and whole and not self.place.step(1)
+        launcher = (spec.side == "old" and self._options.old_launcher) or self._options.launcher
+        # Nsight Systems sees what it has started itself.
+        asked = launcher == "fork" and whole and not self.place.step(1) and spec.trace != "nsys"
         if asked and not self.servers.why_not(stack):
             forked = dataclasses.replace(spec, launcher="fork")
             try:
@@ -310,7 +350,8 @@ class Measuring:
     @functools.cached_property
     def servers(self) -> Servers:
         """Processes that launches are forked from."""
-        return Servers(self._run.folder / f"servers{self._worker and '-'}{self._worker}.log")
+        log = self._run.folder / f"servers{self._worker and '-'}{self._worker}.log"
+        return Servers(log, self._options.server_launches)
 
     def close(self) -> None:
         """End what was started to serve launches."""
@@ -320,10 +361,17 @@ class Measuring:
     def _keep_profiles(
         self, spec: contract.LaunchSpec, record: contract.LaunchRecord
     ) -> contract.LaunchRecord:
-        """Move line profiles to the run's ``profiles``, named after their launch."""
-        kept = []
-        for name in record.line_profiles:
+        """Move line profiles and traces to the run's ``profiles``, named after their launch."""
+        if spec.trace == "nsys":
+            check_capture(os.path.join(spec.out_dir, contract.NSYS_FILE))
+
+        def moved(name: str) -> str:
             target = self._run.profile_folder() / f"{record.launch}-{Path(name).name}"
             (Path(spec.out_dir) / Path(name).name).replace(target)
-            kept.append(str(target.relative_to(self._run.folder)))
-        return dataclasses.replace(record, line_profiles=kept)
+            return str(target.relative_to(self._run.folder))
+
+        return dataclasses.replace(
+            record,
+            line_profiles=[moved(name) for name in record.line_profiles],
+            traces=[moved(name) for name in record.traces],
+        )

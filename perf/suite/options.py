@@ -6,6 +6,7 @@ import argparse
 import dataclasses
 import json
 import os
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from perf.cluster.sites import Site
 
 DEFAULT_PROFILE = "quick"
-EXTRAS = ("line-profile", "phases")
+EXTRAS = ("line-profile", "phases", "torch-trace", "nsys")
 
 
 @dataclass(frozen=True)
@@ -46,11 +47,15 @@ class Options:
     against: str | None = None
     margin: float | None = None
     launcher: str = "fresh"
+    old_launcher: str = ""
+    server_launches: int = 0
     portable_floors: bool = False
     site: Site | None = None
     job_folder: Path | None = None
     plant: str | None = None
     small: bool = False
+    why: bool = False
+    budget: float | None = None
 
     @property
     def sized_profile(self) -> Profile:
@@ -129,10 +134,33 @@ def add_options(parser: pytest.Parser) -> None:
         help="slowdown that a comparison must not pass (default: the reference's margin, else 2%%)",
     )
     add(
+        "--why",
+        action="store_true",
+        help="explain every comparison, as is done for one that moved: phases, operators, rates, settings",
+    )
+    add(
+        "--budget",
+        metavar="20min",
+        help="time that comparisons may take: what does not fit is skipped, the most telling come first",
+    )
+    add(
         "--launcher",
         choices=("fresh", "fork"),
         default="fresh",
         help="start each launch fresh, or fork it from a process that has imported torch (default: fresh)",
+    )
+    add(
+        "--old-launcher",
+        choices=("fresh", "fork"),
+        default="",
+        help="with --against: how the old side is launched, to compare the two ways (default: like the new one)",
+    )
+    add(
+        "--server-launches",
+        type=int,
+        default=0,
+        metavar="N",
+        help="with --launcher=fork: fork at most N launches from one process, then start another (default: no limit)",
     )
     add(
         "--portable-floors",
@@ -140,7 +168,12 @@ def add_options(parser: pytest.Parser) -> None:
         help="hold each variant's fraction of the machine's own rates against known systems (docs/rates.md)",
     )
     add("--require-references", action="store_true", help="a number without a reference fails")
-    add("--share-node", action="store_true", help="do not wait for other timed launches on this node")
+    add(
+        "--share-node",
+        action="store_true",
+        help="time launches beside others on this node, each group on GPUs of its own; records say so, and only "
+        "references that were taken so are compared (docs/sharing.md)",
+    )
     add(
         "--line-profile",
         action="store_true",
@@ -154,6 +187,17 @@ def add_options(parser: pytest.Parser) -> None:
     )
     add("--save-model", action="store_true", help="keep what each launch trained: model.pt in its folder")
     add("--phases", action="store_true", help="one more launch a variant: the time of each phase of a step")
+    add(
+        "--torch-trace",
+        action="store_true",
+        help="one more launch a variant: a trace of some steps on every rank by torch's profiler, for Perfetto",
+    )
+    add(
+        "--nsys",
+        action="store_true",
+        help="one more launch a variant: a capture of some steps by Nsight Systems, where nsys is on PATH",
+    )
+    # pytest has a --trace of its own, for its debugger.
     # Not for users: what the suite's own self-check plants to see it caught.
     add("--plant", metavar="NAME", help=argparse.SUPPRESS)
     # Nor this: smoke's sizes in another profile, so that a planted fault is judged in minutes.
@@ -198,7 +242,7 @@ def read_options(config: pytest.Config) -> Options:
             f"--profile {option.profile} compares two stacks: name the old one with --against"
         )
     if option.against and option.profile not in (None, *COMPARING):
-        raise pytest.UsageError(f"--against belongs to the profiles {' and '.join(COMPARING)}")
+        raise pytest.UsageError(f"--against belongs to the profiles {', '.join(COMPARING)}")
     profile = (
         option.profile
         or (COMPARING[0] if option.against else None)
@@ -228,11 +272,31 @@ def read_options(config: pytest.Config) -> Options:
         against=option.against,
         margin=_margin(option.margin),
         launcher=option.launcher,
+        old_launcher=_with_against(option.old_launcher, option.against),
+        server_launches=_server_launches(option.server_launches, option.launcher),
         plant=_plant(option.plant, records),
         small=option.small,
+        why=option.why,
+        budget=_budget(option.budget, profile),
         site=site,
         job_folder=Path(option.job_folder).absolute() if option.job_folder else None,
     )
+
+
+def _with_against(launcher: str, against: str | None) -> str:
+    """Refuse a launcher for a side that there is not."""
+    if launcher and not against:
+        raise pytest.UsageError("--old-launcher is of a comparison's old side: give --against=PYTHON too")
+    return launcher
+
+
+def _server_launches(number: int, launcher: str) -> int:
+    """Refuse a number that would be ignored."""
+    if number < 0 or (number and launcher != "fork"):
+        raise pytest.UsageError(
+            f"--server-launches={number}: expected 1 or more, with --launcher=fork; 0 is no limit"
+        )
+    return number
 
 
 def _margin(text: str | None) -> float | None:
@@ -246,6 +310,23 @@ def _margin(text: str | None) -> float | None:
     if not 0.0 < margin < 1.0:
         raise pytest.UsageError(f"--margin {text} is no percentage such as 2%")
     return margin
+
+
+_DURATION = re.compile(r"([0-9]+(?:\.[0-9]+)?) ?(s|min|h)")
+_SECONDS = {"s": 1.0, "min": 60.0, "h": 3600.0}
+
+
+def _budget(text: str | None, profile: str) -> float | None:
+    """Read ``20min`` as seconds."""
+    if text is None:
+        return None
+    found = _DURATION.fullmatch(text)
+    seconds = float(found[1]) * _SECONDS[found[2]] if found else 0.0
+    if not 0.0 < seconds < float("inf"):
+        raise pytest.UsageError(f"--budget {text} is no time such as 90s, 20min or 2h")
+    if profile not in COMPARING:
+        raise pytest.UsageError(f"--budget belongs to the profiles {', '.join(COMPARING)}")
+    return seconds
 
 
 def _site_of(path: str | None) -> Site | None:

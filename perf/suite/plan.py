@@ -39,6 +39,8 @@ class Context:
     time_limit_seconds: float | None = None
     save_model: bool = False
     numa: bool = False
+    devices: int | None = None
+    """GPUs of a node, where GPUs are measured; None where nobody counts."""
 
 
 def order_of_round(members: Sequence[T], round_number: int) -> list[T]:
@@ -67,10 +69,17 @@ def launches_planned(group: Group, profile: Profile) -> int:
     return profile.launches if group.judged and (profile.judge_all or accepted) else 1
 
 
-def share_for(member: Member, profile: Profile, cores: int) -> Share:
-    """Return a member's workers, threads and cores: the members of a group are fed alike."""
+def share_for(member: Member, profile: Profile, cores: int, devices: int | None = None) -> Share:
+    """Return a member's workers, threads and cores: the members of a group are fed alike.
+
+    Of a group's members those that need more devices than the node has (`devices`, None: any number; on a CPU the
+    cores) do not run, so nothing is kept for them.
+    """
     group = GROUPS[member.group]
-    return share_of_cores(member.variant, cores, devices=group.most_devices, one_thread=profile.one_thread)
+    there = cores if member.variant.device == "cpu" else devices
+    fitting = [m.variant.devices_per_node for m in group.members]
+    most = max((count for count in fitting if there is None or count <= there), default=1)
+    return share_of_cores(member.variant, cores, devices=most, one_thread=profile.one_thread)
 
 
 def build_spec(
@@ -83,12 +92,14 @@ def build_spec(
     escalation: str = "",
     phases: bool = False,
     line_profile: bool = False,
+    operators: bool = False,
+    trace: str = "",
 ) -> contract.LaunchSpec:
     """Return the spec of one launch of a member."""
     variant = member.variant
     workload = SUBJECTS[variant.workload]
     sizes = context.profile.sizes_for(variant.device, member.plan)
-    share = share_for(member, context.profile, context.cores)
+    share = share_for(member, context.profile, context.cores, context.devices)
     # On a CPU 400 steps would take half a minute.
     watched = context.profile.stalls and workload.stalls and variant.device == "cuda"
     stalls = watched and member.plan == "window"
@@ -117,6 +128,8 @@ def build_spec(
         warmup_steps=sizes.warmup_steps,
         timed_steps=max(sizes.timed_steps, STALL_STEPS) if stalls else sizes.timed_steps,
         min_seconds=sizes.min_seconds,
+        # A share of slow steps needs all of its steps.
+        max_seconds=0.0 if stalls else sizes.max_seconds,
         epochs=sizes.epochs,
         cache_dir=context.cache_dir,
         out_dir=str(out_dir),
@@ -130,6 +143,7 @@ def build_spec(
         data_root=context.data_root,
         phases=phases,
         line_profile=line_profile,
+        watch_operators=operators,
         escalation=escalation,
         optimizations=list(variant.optimizations),
         optimizer=variant.optimizer,
@@ -140,6 +154,12 @@ def build_spec(
         save_model=context.save_model and member.plan not in ("audit", "rates"),  # these train nothing
         side=member.side,
         numa=context.numa,
+        bucket_cap_mb=variant.bucket_cap_mb,
+        ddp_switches=list(variant.ddp_switches),
+        trace=trace,
+        rate_rule=variant.rate_rule,
+        rate_warmup=variant.rate_warmup,
+        rate_base_batch=workload.batch_size,
     )
 
 

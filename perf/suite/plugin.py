@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from _pytest.junitxml import xml_key
 
-from perf.catalogue import COMPARING, Group, Member, Pair
+from perf.catalogue import COMPARING, GROUPS, Group, Member, Pair
 from perf.report.junit import failure_properties, run_properties
 from perf.suite.options import Options, add_options, read_options
 from perf.suite.outcomes import (
@@ -23,6 +23,7 @@ from perf.suite.outcomes import (
 )
 from perf.suite.selection import MARKS, expand_markexpr, need_of, why_not
 from perf.suite.session import Session
+from perf.suite.telling import places_of_groups
 from perf.tomlfile import TomlError
 from perf.verdict.outcome import Verdict
 
@@ -30,6 +31,7 @@ PERF = "perf"
 """Folder of the perf tests, below pytest's root."""
 
 COMPARISONS = "test_compare.py"
+PROFILING = "test_profiles.py"
 """The file in it that compares two stacks."""
 
 PORTABLE = "test_portable.py"
@@ -125,6 +127,8 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     options = config.stash[SESSION].options
     if collection_path.name == PORTABLE and not options.portable_floors:
         return True
+    if collection_path.name == PROFILING and not options.extras:
+        return True
     comparing = options.profile in COMPARING
     return True if comparing != (collection_path.name == COMPARISONS) else None
 
@@ -138,6 +142,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if left_out:
         config.hook.pytest_deselected(items=left_out)
         items[:] = [item for item in items if item not in left_out]
+    if session.options.profile in COMPARING:
+        places = places_of_groups(GROUPS.values())
+        items.sort(key=lambda item: min((places[m.group] for m in _members_of(item)), default=-1))
 
 
 def _in_profile(item: pytest.Item, options: Options) -> bool:
@@ -172,6 +179,8 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
         return
     machine = session.measuring.machine
     reason = why_not(need, machine, machine.device(session.options.device))
+    if reason is None and session.options.budget is not None:
+        reason = session.measuring.budget.why_not(_members_of(item), session.options.sized_profile)
     if reason:
         pytest.skip(reason)
 
@@ -197,6 +206,18 @@ def known_systems() -> Any:
     from perf.suite.library import complaint
 
     return read(complaint)
+
+
+@pytest.fixture(scope="session")
+def profiles(request: pytest.FixtureRequest) -> tuple[str, ...]:
+    """Profiles that were asked for: ``line-profile``, ``phases``, ``torch-trace``, ``nsys``."""
+    return request.config.stash[SESSION].options.extras
+
+
+@pytest.fixture(scope="session")
+def run_folder(request: pytest.FixtureRequest) -> Path:
+    """The run's folder, which the names of profiles in records are relative to."""
+    return request.config.stash[SESSION].run.folder
 
 
 @pytest.fixture
@@ -269,7 +290,10 @@ def pytest_sessionstart(session: pytest.Session) -> None:
         end_in_order_on_sigterm()
     _CONFIG.append(session.config)
     reporter = session.config.pluginmanager.getplugin("terminalreporter")
-    session.config.stash[SESSION].start_drawing(session.config, reporter)
+    mine = session.config.stash[SESSION]
+    if mine.compares and reporter is not None:
+        mine.show_stacks(reporter)
+    mine.start_drawing(session.config, reporter)
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -16,7 +16,7 @@ class Question:
     """What is judged: words for the record and for the person who reads it.
 
     `floor` says that it is held against a reference, where what could have been detected is a distance from what is
-    known, and not from the limit.
+    known, and not from the limit. `reference` is the median of what is known, for the picture.
     """
 
     metric: str
@@ -26,6 +26,7 @@ class Question:
     limit: float | None
     sentence: str
     floor: bool = False
+    reference: float | None = None
 
 
 def describe(question: Question, judgement: Judgement) -> str:

@@ -10,11 +10,13 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from perf import records
+from perf.catalogue import COMPARING
 from perf.suite.options import Options
 from perf.suite.outcomes import outcome_of
 
 if TYPE_CHECKING:
     from perf.suite.drawing import Drawing
+    from perf.suite.explaining import Explainer
     from perf.suite.judge import Judge
     from perf.suite.measuring import Measuring
     from perf.verdict.references import ReferenceFile
@@ -44,6 +46,12 @@ class Session:
     def has_run(self) -> bool:
         """Whether this invocation measures or judges."""
         return self._run is not None
+
+    @property
+    def compares(self) -> bool:
+        """Whether this process is to launch two stacks, or has others do it, and may say what they are."""
+        measures = self.has_run and not self.worker and not self.options.records
+        return measures and self.options.profile in COMPARING
 
     @property
     def run(self) -> records.Run:
@@ -101,7 +109,32 @@ class Session:
             surprise=surprise,
             overrides=self.options.site.limits if self.options.site else {},
             require_references=self.options.require_references,
+            explain=self._explainer() if self.options.profile in COMPARING else None,
         )
+
+    def _explainer(self) -> Explainer:
+        from perf.suite.explaining import Explainer
+
+        def record(explanation: records.ExplanationRecord) -> None:
+            self.run.append(records.EXPLANATIONS, explanation)
+
+        measuring = self.measuring
+        return Explainer(
+            measuring.source, self.run.name, record, measuring.both_stacks, always=self.options.why
+        )
+
+    def show_stacks(self, terminal: Any) -> None:
+        """Ask both stacks of a comparison what they are, and print what they do not agree on."""
+        from perf.suite.measuring import INFRASTRUCTURE_ERRORS
+        from perf.suite.stacks_shown import show
+
+        try:
+            old, new = self.measuring.both_stacks()
+        except INFRASTRUCTURE_ERRORS as error:
+            # Each test will end with it; here it is told before anything is launched.
+            terminal.write_line(f"stackproof: the two stacks can't be compared: {error}")
+            return
+        show(terminal, old, new)
 
     def is_infrastructure(self, error: BaseException) -> bool:
         """Whether an error says that nothing was measured, rather than that a number is bad."""

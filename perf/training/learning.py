@@ -17,6 +17,7 @@ from collections.abc import Sequence
 import torch
 
 from models.interface import load_workload
+from perf.ending import finish
 from perf.training.loaders import LoaderPlan, make_loader, set_epoch
 from perf.training.stackinfo import stack_info
 
@@ -54,14 +55,19 @@ def last_over_first(losses: Sequence[float]) -> float:
 def main(arguments: Sequence[str]) -> int:
     """Train from each seed and print one line of JSON."""
     parser = argparse.ArgumentParser(
-        prog="python -m perf.training.learning", description="Does the loss fall in short launches?"
+        prog="python -m perf.training.learning",
+        description="Counts for how many seeds the loss falls in a short launch.",
     )
-    parser.add_argument("--workload", default="mnist_cnn")
-    parser.add_argument("--batch", type=int, default=8)
-    parser.add_argument("--steps", type=int, default=44)
-    parser.add_argument("--seeds", type=int, default=50)
-    parser.add_argument("--first-seed", type=int, default=1000)
-    parser.add_argument("--cache-dir", default=".")
+    parser.add_argument("--workload", default="mnist_cnn", help="which network (default: mnist_cnn)")
+    parser.add_argument("--batch", type=int, default=8, help="samples a step (default: 8)")
+    parser.add_argument("--steps", type=int, default=44, help="steps of a launch (default: 44)")
+    parser.add_argument(
+        "--seeds", type=int, default=50, help="launches, each with its own seed (default: 50)"
+    )
+    parser.add_argument("--first-seed", type=int, default=1000, help="seed of the first (default: 1000)")
+    parser.add_argument(
+        "--cache-dir", metavar="DIR", default=".", help="where generated data lie (default: this folder)"
+    )
     options = parser.parse_args(arguments)
     if min(options.batch, options.steps, options.seeds) < 1:
         parser.error("at least 1 sample, 1 step and 1 seed are needed")
@@ -90,4 +96,4 @@ def main(arguments: Sequence[str]) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    finish(lambda: main(sys.argv[1:]))

@@ -15,6 +15,8 @@ from typing import Any, Callable, Optional, Protocol
 
 import torch
 
+from perf.contract import FEWEST_STEPS
+
 
 class Clock(Protocol):
     """How points in time are taken on a device."""
@@ -98,6 +100,8 @@ class Meter:
     timed_steps, min_seconds
         The window closes when it holds `timed_steps` and its steps fill `min_seconds`; how many steps that takes is
         judged by the warm-up, which must then have at least two.
+    max_seconds
+        Where `timed_steps` would take longer, fewer do, down to `perf.contract.FEWEST_STEPS`; 0: no limit.
     stop_when_timed
         Whether training ends with the window.
     agree
@@ -115,6 +119,7 @@ class Meter:
         timed_steps: int,
         min_seconds: float,
         stop_when_timed: bool,
+        max_seconds: float = 0.0,
         agree: Callable[[int], int] = int,
         align: Callable[[], None] = lambda: None,
     ) -> None:
@@ -122,11 +127,16 @@ class Meter:
             raise ValueError(
                 f"{warmup_steps} warm-up steps don't tell how many fill {min_seconds} s; at least 2 are needed"
             )
+        if max_seconds > 0 and not 0 < min_seconds <= max_seconds:
+            raise ValueError(
+                f"a window of at most {max_seconds} s needs a least time below that, got {min_seconds}"
+            )
         self._clock = clock
         self.warmup_steps = warmup_steps
         self._rewarm_steps = rewarm_steps
         self._timed_steps = timed_steps
         self._min_seconds = min_seconds
+        self._max_seconds = max_seconds
         self._stop_when_timed = stop_when_timed
         self._agree = agree
         self._align = align
@@ -278,8 +288,12 @@ class Meter:
             return self._timed_steps
         steps, at = self._half_warm_at
         per_step = (time.perf_counter() - at) / max(1, self.total_steps - steps)
+        per_step = max(per_step, 1e-6)
+        steps = self._timed_steps
+        if self._max_seconds > 0:
+            steps = min(steps, max(FEWEST_STEPS, math.ceil(self._max_seconds / per_step)))
         # The loader may have restarted meanwhile; a tenth more keeps the window above its least time.
-        return max(self._timed_steps, math.ceil(1.1 * self._min_seconds / max(per_step, 1e-6)))
+        return max(steps, math.ceil(1.1 * self._min_seconds / per_step))
 
 
 class Watched:

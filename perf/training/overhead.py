@@ -23,6 +23,7 @@ import torch
 from torch.utils.data import Dataset
 
 from models.interface import Workload, load_workload
+from perf.ending import finish
 from perf.training.identity import device_name
 from perf.training.loaders import LoaderPlan, RingLoader, native_loader
 from perf.training.loop import train
@@ -133,16 +134,20 @@ def median_interval(values: Sequence[float], confidence: float = CONFIDENCE) -> 
 def main(arguments: Sequence[str]) -> int:
     """Measure and print one line of JSON."""
     parser = argparse.ArgumentParser(
-        prog="python -m perf.training.overhead", description="What measuring costs."
+        prog="python -m perf.training.overhead",
+        description="Says what measuring costs: pairs of blocks of steps, with and without it.",
     )
-    parser.add_argument("--workload", default="mnist_cnn")
+    parser.add_argument("--workload", default="mnist_cnn", help="which network (default: mnist_cnn)")
     parser.add_argument(
-        "--device", choices=("cpu", "cuda"), default="cuda" if torch.cuda.is_available() else "cpu"
+        "--device",
+        choices=("cpu", "cuda"),
+        default="cuda" if torch.cuda.is_available() else "cpu",
+        help="where (default: a GPU where there is one)",
     )
     parser.add_argument("--pairs", type=int, default=40, help="pairs of blocks (default: 40)")
     parser.add_argument("--steps", type=int, default=20, help="steps a block (default: 20)")
     parser.add_argument("--threads", type=int, default=1, help="torch's threads (default: 1)")
-    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--seed", type=int, default=1, help="of everything that is drawn (default: 1)")
     options = parser.parse_args(arguments)
     if options.pairs < FEWEST_PAIRS or options.steps < 1 or options.threads < 1:
         parser.error(f"at least {FEWEST_PAIRS} pairs, 1 step and 1 thread are needed")
@@ -177,4 +182,4 @@ def main(arguments: Sequence[str]) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    finish(lambda: main(sys.argv[1:]))

@@ -16,6 +16,7 @@ from typing import Any
 import torch
 
 from models.interface import Workload, load_workload
+from perf.ending import finish
 from perf.training.identity import device_name
 from perf.training.optimizations import make_optimizer
 from perf.training.stackinfo import stack_info
@@ -56,15 +57,18 @@ def largest_difference(one: Sequence[torch.Tensor], other: Sequence[torch.Tensor
 def main(arguments: Sequence[str]) -> int:
     """Train both ways and print one line of JSON."""
     parser = argparse.ArgumentParser(
-        prog="python -m perf.training.parity", description="Does a CUDA graph train the same?"
+        prog="python -m perf.training.parity",
+        description="Says whether a step in a CUDA graph trains what an eager one trains. Needs a GPU.",
     )
-    parser.add_argument("--workload", default="mnist_cnn")
+    parser.add_argument("--workload", default="mnist_cnn", help="which network (default: mnist_cnn)")
     parser.add_argument("--steps", type=int, default=40, help="whole batches an epoch (default: 40)")
-    parser.add_argument("--epochs", type=int, default=2)
+    parser.add_argument("--epochs", type=int, default=2, help="epochs (default: 2)")
     parser.add_argument("--batch", type=int, help="samples a batch (default: the workload's)")
-    parser.add_argument("--cache-dir", default=".")
-    parser.add_argument("--data-root")
-    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument(
+        "--cache-dir", metavar="DIR", default=".", help="where generated data lie (default: this folder)"
+    )
+    parser.add_argument("--data-root", metavar="DIR", help="folder of staged data")
+    parser.add_argument("--seed", type=int, default=1, help="of everything that is drawn (default: 1)")
     options = parser.parse_args(arguments)
     if options.steps < 1 or options.epochs < 1:
         parser.error("at least 1 step and 1 epoch are needed")
@@ -103,4 +107,4 @@ def main(arguments: Sequence[str]) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    finish(lambda: main(sys.argv[1:]))

@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 
+from perf.training.defaults import facts as settings_of
 from perf.training.identity import gpu_uuid
 from perf.training.stackinfo import stack_info
 
@@ -29,7 +30,7 @@ def visible_gpus() -> list[dict[str, Any]]:
 
 def main() -> None:
     """Print the facts."""
-    facts = stack_info()
+    facts = {**stack_info(), **settings_of()}
     facts["gpus"] = visible_gpus()
     print(json.dumps(facts))
 

@@ -24,6 +24,7 @@ import torch
 from torch.utils.data import Dataset
 
 from models.interface import Workload, load_workload
+from perf.ending import finish
 from perf.training.identity import device_name
 from perf.training.loaders import LoaderPlan, RingLoader, native_loader
 from perf.training.overhead import CONFIDENCE, FEWEST_PAIRS, Block, bare, median_interval
@@ -81,17 +82,21 @@ def measure(
 def main(arguments: Sequence[str]) -> int:
     """Measure and print one line of JSON."""
     parser = argparse.ArgumentParser(
-        prog="python -m perf.training.sampled", description="What sampling costs."
+        prog="python -m perf.training.sampled",
+        description="Says what sampling beside a launch costs: pairs of blocks, with and without it.",
     )
     parser.add_argument("python", help="the driver's Python, which has psutil")
-    parser.add_argument("--workload", default="mnist_cnn")
+    parser.add_argument("--workload", default="mnist_cnn", help="which network (default: mnist_cnn)")
     parser.add_argument(
-        "--device", choices=("cpu", "cuda"), default="cuda" if torch.cuda.is_available() else "cpu"
+        "--device",
+        choices=("cpu", "cuda"),
+        default="cuda" if torch.cuda.is_available() else "cpu",
+        help="where (default: a GPU where there is one)",
     )
     parser.add_argument("--pairs", type=int, default=40, help="pairs of blocks (default: 40)")
     parser.add_argument("--seconds", type=float, default=2.0, help="length of a block (default: 2)")
     parser.add_argument("--threads", type=int, default=1, help="torch's threads (default: 1)")
-    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--seed", type=int, default=1, help="of everything that is drawn (default: 1)")
     options = parser.parse_args(arguments)
     if options.pairs < FEWEST_PAIRS or options.seconds <= 0 or options.threads < 1:
         parser.error(f"at least {FEWEST_PAIRS} pairs, more than 0 seconds and 1 thread are needed")
@@ -145,4 +150,4 @@ def main(arguments: Sequence[str]) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    finish(lambda: main(sys.argv[1:]))

@@ -11,6 +11,7 @@ answers are ``{"started": PID}`` and ``{"ended": PID, "status": STATUS}``. When 
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import select
@@ -20,6 +21,7 @@ import sys
 import time
 import traceback
 import uuid
+from collections.abc import Iterator
 from typing import Any, Optional
 
 import torch
@@ -143,21 +145,44 @@ def rank(spec: str, forked: float) -> int:
 
 
 def under_torchrun(arguments: list[str], spec: str, forked: float) -> int:
-    """Run torchrun's own agent, whose ranks are forks of it; return its exit status.
-
-    Its options are taken as torchrun takes them, so that rendezvous, logs and the report of a failure are torchrun's.
-    """
+    """Run torchrun's own agent, whose ranks are forks of it; return its exit status."""
     from torch.distributed.launcher.api import elastic_launch
+
+    elastic_launch(config=agent_config(arguments, spec), entrypoint=ranked)(spec, forked)
+    return 0
+
+
+def agent_config(arguments: list[str], spec: str) -> Any:
+    """Return the configuration of torchrun's agent for its own command line, with ranks that are forks.
+
+    The options are taken as torchrun takes them, so that rendezvous, logs and the report of a failure are torchrun's.
+    """
     from torch.distributed.run import config_from_args, parse_args
 
     parsed = parse_args([*arguments, spec])
     if parsed.standalone:
         # What torchrun's own `run` makes of the option; its configuration alone does not.
         parsed.rdzv_backend, parsed.rdzv_endpoint, parsed.rdzv_id = "c10d", "localhost:0", str(uuid.uuid4())
-    config, _, _ = config_from_args(parsed)
+    # Since torch 2.11 the configuration counts GPUs, to bind ranks to NUMA nodes, which the worker does itself. Asked
+    # of CUDA, the ranks that this process forks could not use theirs.
+    with _no_gpus_seen():
+        config, _, _ = config_from_args(parsed)
     config.start_method = "fork"
-    elastic_launch(config=config, entrypoint=ranked)(spec, forked)
-    return 0
+    return config
+
+
+@contextlib.contextmanager
+def _no_gpus_seen() -> Iterator[None]:
+    """Let torch see no GPU in this process, so that nothing here initializes CUDA."""
+    modules: list[Any] = [torch.cuda, *([torch.accelerator] if hasattr(torch, "accelerator") else [])]
+    plain = [module.is_available for module in modules]
+    for module in modules:
+        module.is_available = lambda: False
+    try:
+        yield
+    finally:
+        for module, function in zip(modules, plain):
+            module.is_available = function
 
 
 def ranked(spec: str, forked: float) -> None:

@@ -17,6 +17,7 @@ from perf.contract import EpochRecord, LaunchSpec, RankRecord
 from perf.training import settings, strategies, usage
 from perf.training.assembly import Assembly, assemble, needs_own_step, not_in_force, read_back
 from perf.training.audit import audit_facts, drain_indexed
+from perf.training.collectives import count_collectives, without_sync
 from perf.training.identity import Identity, device_name, gpu_uuid
 from perf.training.loaders import (
     LoaderPlan,
@@ -29,9 +30,11 @@ from perf.training.loaders import (
 )
 from perf.training.loop import drain, train, train_with
 from perf.training.meter import Clock, CudaClock, HostClock, Meter, Watched, halves
+from perf.training.operators import OperatorWatch, available
 from perf.training.phases import PhaseTimer, train_in_phases
 from perf.training.stackinfo import stack_info
 from perf.training.state import State
+from perf.training.tracing import Tracer, make_tracer, train_traced
 
 PREFETCH_ROUNDS = 2
 """After a loader's start, batches come from a filling queue for workers x prefetch steps; twice that is thrown away."""
@@ -67,6 +70,8 @@ class Session:
         self._epochs: list[EpochRecord] = []
         self._phases: Optional[PhaseTimer] = None
         self._line_profile: Optional[str] = None
+        self._operators = self._make_operator_watch()
+        self._tracer: Optional[Tracer] = None
 
     def run(self) -> RankRecord:
         """Train and return what was measured."""
@@ -85,6 +90,11 @@ class Session:
         indices: list[list[int]] = []
         watched = Watched(feed, meter)
         self._train(self._epoch_function(built, watched, meter, indices), loader, built, meter)
+        # Before anything is looked at, which takes memory too.
+        peak, reserved = (
+            self._per_device(read)
+            for read in (torch.cuda.max_memory_allocated, torch.cuda.max_memory_reserved)
+        )
         self._enter("read-back")
         # An audit's batches are numbers, with nothing to look at.
         first_batch = None if spec.plan == "audit" else watched.first_batch
@@ -93,15 +103,23 @@ class Session:
         if problems:
             raise settings.NotInForce("; ".join(problems))
         step_seconds = meter.step_seconds()
-        if len(step_seconds) < spec.timed_steps:
+        fewest = min(spec.timed_steps, contract.FEWEST_STEPS) if spec.max_seconds > 0 else spec.timed_steps
+        if len(step_seconds) < fewest:
             raise RuntimeError(
-                f"the window holds {len(step_seconds)} steps, {spec.timed_steps} were asked for: "
+                f"the window holds {len(step_seconds)} steps, {fewest} were asked for: "
                 f"{meter.total_steps} steps were trained, {spec.warmup_steps} of them as warm-up"
             )
         if spec.save_model and identity.rank == 0 and spec.mode != "io":
             torch.save(
                 strategies.unwrap(built.model).state_dict(), os.path.join(spec.out_dir, contract.MODEL_FILE)
             )
+        if spec.strategy == "ddp" and first_batch is not None and spec.mode != "io":
+            effective["ddp"].update(
+                count_collectives(
+                    built.model, built.eager.loss, first_batch, identity.device, spec.ddp_switches
+                )
+            )
+            self._refuse_unasked_silence(effective["ddp"]["all_reduces"])
         first, last, finite = _loss_tenths(meter.losses)
         return RankRecord(
             run=spec.run,
@@ -131,8 +149,8 @@ class Session:
             epochs=self._with_audits(indices),
             parameters=built.parameters,
             parameters_digest=None if spec.mode == "io" else _digest(strategies.unwrap(built.model)),
-            peak_memory_bytes=self._per_device(torch.cuda.max_memory_allocated),
-            reserved_memory_bytes=self._per_device(torch.cuda.max_memory_reserved),
+            peak_memory_bytes=peak,
+            reserved_memory_bytes=reserved,
             allocator_retries=self._retries,
             effective=effective,
             threads={**usage.threads(), **(self._binding or {})},
@@ -142,7 +160,26 @@ class Session:
             line_profile=self._line_profile,
             drain_seconds=meter.drain_seconds,
             window_edges=self._window_edges,
+            operators=self._operators.per_step(len(step_seconds)) if self._operators else None,
+            trace=self._trace_file(),
+            trace_facts=None if self._tracer is None else self._tracer.facts(),
         )
+
+    def _trace_file(self) -> Optional[str]:
+        """Return the name of the trace that this rank leaves; Nsight Systems leaves one for all ranks of a launch."""
+        if self._tracer is None:
+            return None
+        if self._spec.trace == "nsys":
+            return contract.NSYS_FILE if self._identity.rank == 0 else None
+        return contract.TRACE_FILE.format(rank=self._identity.rank)
+
+    def _refuse_unasked_silence(self, all_reduces: float) -> None:
+        """Hold the number of all-reduces of a step against the switch ``nosync``."""
+        silent = "nosync" in self._spec.ddp_switches
+        if silent != (all_reduces == 0):
+            raise settings.NotInForce(
+                f"a step has {all_reduces:g} all-reduces, and nosync was {'' if silent else 'not '}asked for"
+            )
 
     def _enter(self, phase: str) -> None:
         self._startup[f"until_{phase.replace('-', '_')}"] = time.time() - self._started_at
@@ -185,6 +222,15 @@ class Session:
             check_delivery(spec.loader, loader, identity.device)
         return loader
 
+    def _make_operator_watch(self) -> Optional[OperatorWatch]:
+        if not self._spec.watch_operators:
+            return None
+        if not available():
+            raise settings.Unavailable(
+                "a profile of operators was asked for, and this torch was built without Kineto"
+            )
+        return OperatorWatch(self._identity.is_cuda)
+
     def _make_meter(self, loader: Any) -> Meter:
         spec, identity = self._spec, self._identity
         clock = self._clock()
@@ -202,6 +248,7 @@ class Session:
             rewarm_steps=queue,
             timed_steps=spec.timed_steps,
             min_seconds=spec.min_seconds,
+            max_seconds=spec.max_seconds,
             stop_when_timed=spec.plan == "window",
             agree=lambda steps: strategies.largest(steps, identity.device),
             align=strategies.wait_for_all,
@@ -229,15 +276,18 @@ class Session:
         if spec.mode == "io":
             return lambda epoch: drain(feed, meter)
         if needs_own_step(spec):
-            if spec.phases or spec.line_profile:
+            if spec.phases or spec.line_profile or spec.trace:
                 raise settings.Unavailable(
-                    "phases and line profiles are of the tutorials' loop; mixed precision, another memory format and a "
-                    "CUDA graph train in a step of their own"
+                    "phases, traces and line profiles are of the tutorials' loop; mixed precision, another memory "
+                    "format and a CUDA graph train in a step of their own"
                 )
             return lambda epoch: train_with(step, model, feed, meter)
         if spec.phases:
             timer = self._phases = PhaseTimer(self._clock())
             return lambda epoch: train_in_phases(model, device, feed, loss_function, optimizer, meter, timer)
+        if spec.trace:
+            tracer = self._tracer = make_tracer(spec, self._identity.rank, device, meter.warmup_steps)
+            return lambda epoch: train_traced(model, device, feed, loss_function, optimizer, meter, tracer)
         if spec.line_profile:
             return self._profiled(
                 lambda f: lambda epoch: f(model, device, feed, loss_function, optimizer, meter)
@@ -279,11 +329,12 @@ class Session:
             set_epoch(loader, epoch, spec.seed * SEEDS_A_LAUNCH + self._identity.rank)
             strategies.wait_for_all()
             meter.start_epoch()
-            whole = one_epoch(epoch)
+            with without_sync(built.model, spec.ddp_switches):
+                whole = one_epoch(epoch)
             seconds, batches, samples, first_batch = meter.end_epoch()
             if spec.mode != "io" and whole:
                 built.scheduler.step()
-            validation = self._validate(built.model) if spec.plan == "epochs" else {}
+            validation = self._validate(built.model) if spec.plan in ("epochs", "solution") else {}
             self._epochs.append(
                 EpochRecord(epoch, seconds, batches, samples, whole, first_batch, **validation)  # type: ignore[arg-type]
             )
@@ -314,6 +365,8 @@ class Session:
         """Read the allocator's retries at the window's edges and tell of them; on the host, and waits for nothing."""
         if not opens:
             self._window_edges[-1].append(self._state.edge(opens))
+        if self._operators is not None:
+            self._operators.window(opens)
         now = self._per_device(lambda d: int(torch.cuda.memory_stats(d).get("num_alloc_retries", 0)))
         if opens:
             self._retries_at_opening = now
@@ -352,7 +405,21 @@ def _loss_tenths(losses: list[torch.Tensor]) -> tuple[Optional[float], Optional[
 def _digest(model: torch.nn.Module) -> str:
     """Return a digest of all parameters, bit for bit: DDP keeps them equal on all ranks."""
     digest = hashlib.sha256()
+    sums = []
     for name, parameter in sorted(model.named_parameters()):
-        digest.update(name.encode())
-        digest.update(parameter.detach().cpu().contiguous().view(torch.uint8).numpy().tobytes())
+        digest.update(f"{name} {tuple(parameter.shape)} {parameter.dtype}".encode())
+        sums.append(_bit_sums(parameter.detach()))
+    digest.update(torch.stack(sums).cpu().numpy().tobytes())
     return digest.hexdigest()[:32]
+
+
+def _bit_sums(values: torch.Tensor) -> torch.Tensor:
+    """Return two sums over the bits of all elements, the second weighted by place, modulo 2**64; shape (2,), int64.
+
+    They are summed where the parameters lie: 468 MB of the largest network took 3 s to copy and to hash on one core.
+    Sums of integers do not depend on the order of summation, as those of floating-point numbers do.
+    """
+    as_integers = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
+    bits = values.contiguous().view(as_integers[values.element_size()]).flatten().to(torch.int64)
+    places = torch.arange(len(bits), device=bits.device, dtype=torch.int64).mul_(2).add_(1)
+    return torch.stack([bits.sum(), bits.mul_(places).sum()])

@@ -72,8 +72,9 @@ def product_errors(device: torch.device) -> dict[str, float]:
     """
     generator = torch.Generator().manual_seed(0)
     a, b = (torch.randn(256, 256, generator=generator).to(device) for _ in range(2))
-    image = torch.randn(4, 16, 24, 24, generator=generator).to(device)
-    weight = torch.randn(32, 16, 3, 3, generator=generator).to(device)
+    # For less than 64 channels cuDNN (9.19, on an H200) takes a method without tensor cores, whatever is allowed.
+    image = torch.randn(16, 64, 32, 32, generator=generator).to(device)
+    weight = torch.randn(64, 64, 3, 3, generator=generator).to(device)
     convolve = torch.nn.functional.conv2d
     return {
         "matmul": _relative(a @ b, a.double() @ b.double()),
@@ -170,6 +171,12 @@ def not_in_force(spec: LaunchSpec, effective: dict[str, Any]) -> list[str]:
     if spec.pin_memory is not None or spec.loader == "native":
         # torch's own loader pins for a GPU unless the variant says otherwise (`perf.training.session`).
         wanted["loader.pin_memory"] = spec.device == "cuda" if spec.pin_memory is None else spec.pin_memory
+    if spec.strategy == "ddp":
+        wanted["ddp.gradient_as_bucket_view"] = "view" in spec.ddp_switches
+        wanted["ddp.static_graph"] = "static" in spec.ddp_switches
+        wanted["ddp.broadcast_buffers"] = "nobuffers" not in spec.ddp_switches
+        if spec.bucket_cap_mb is not None:
+            wanted["ddp.bucket_cap_bytes"] = spec.bucket_cap_mb * 1024**2
     found = {name: _dig(effective, name) for name in wanted}
     problems = [f"{n} should be {wanted[n]}, is {found[n]}" for n in wanted if wanted[n] != found[n]]
     if not str(effective["device"]).startswith(spec.device):

@@ -164,7 +164,8 @@ class GraphedStep:
         # Gradients are made inside the graph's own memory, so none may exist before.
         self._eager.optimizer.zero_grad(set_to_none=True)
         self._graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(self._graph, stream=self._stream):
+        # A loader's thread pins memory meanwhile, which would end a capture that watches all threads.
+        with torch.cuda.graph(self._graph, stream=self._stream, capture_error_mode="thread_local"):
             self._loss = self._eager.train(self._data, self._target)
         self._rates = rates
         self.captures += 1

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import datetime
 import inspect
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, Optional
 
 import torch
 import torch.distributed as dist
@@ -31,14 +32,34 @@ def leave() -> None:
         dist.destroy_process_group()
 
 
-def wrap(model: torch.nn.Module, strategy: str, identity: Identity) -> torch.nn.Module:
-    """Put the model on its devices and wrap it for `strategy`."""
+def wrap(
+    model: torch.nn.Module,
+    strategy: str,
+    identity: Identity,
+    bucket_cap_mb: Optional[int] = None,
+    switches: Sequence[str] = (),
+) -> torch.nn.Module:
+    """Put the model on its devices and wrap it for `strategy`.
+
+    `bucket_cap_mb` and `switches` are DistributedDataParallel's (see `perf.contract.LaunchSpec`); an unset cap is left
+    unset, since torch makes a small first bucket only then.
+    """
     model = model.to(identity.device)
     if strategy == "dp":
         return torch.nn.DataParallel(model, device_ids=[device.index for device in identity.devices])
     if strategy == "ddp":
+        options: dict[str, Any] = {} if bucket_cap_mb is None else {"bucket_cap_mb": bucket_cap_mb}
+        if "nobuffers" in switches:
+            # Since torch 2.14 the older name warns.
+            known = inspect.signature(DistributedDataParallel.__init__).parameters
+            new = "forward_sync_buffers"
+            options[new if new in known else "broadcast_buffers"] = False
         return DistributedDataParallel(
-            model, device_ids=[identity.device.index] if identity.is_cuda else None
+            model,
+            device_ids=[identity.device.index] if identity.is_cuda else None,
+            gradient_as_bucket_view="view" in switches,
+            static_graph="static" in switches,
+            **options,
         )
     return model
 

@@ -6,6 +6,7 @@ device, where tensors have shapes and no contents.
 
 from __future__ import annotations
 
+import argparse
 import json
 import sys
 from collections.abc import Sequence
@@ -16,20 +17,8 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import FlopCounterMode
 
-from models.interface import load_workload
-
-SHAPES: dict[str, tuple[tuple[int, ...], tuple[int, ...]]] = {
-    "mnist_cnn": ((1, 28, 28), ()),
-    "resnet50": ((3, 32, 32), ()),
-    "resnet50_224": ((3, 224, 224), ()),
-    "resnet50_tiny": ((3, 32, 32), ()),
-    "resnet152": ((3, 32, 32), ()),
-    "resnet152_224": ((3, 224, 224), ()),
-    "resnet152_tiny": ((3, 32, 32), ()),
-    "unet3d": ((4, 64, 64, 64), (5, 64, 64, 64)),
-    "unet3d_tiny": ((4, 16, 16, 16), (5, 16, 16, 16)),
-}
-"""Shape of a sample's input and of its target, as the loader hands them over; () is a label."""
+from models.interface import load_workload, workload_names
+from perf.ending import finish
 
 
 @dataclass(frozen=True)
@@ -78,7 +67,7 @@ def count(name: str, batch: int = 2) -> Work:
         Samples of the step that is counted: two at least, since batch normalization refuses one.
     """
     workload = load_workload(name)
-    shape, target_shape = SHAPES[name]
+    shape, target_shape = workload.SAMPLE_SHAPE, workload.TARGET_SHAPE
     with torch.device("meta"):
         model = workload.build_model()
         data = torch.empty(batch, *shape)
@@ -100,10 +89,16 @@ def count(name: str, batch: int = 2) -> Work:
 
 def main(arguments: Sequence[str]) -> int:
     """Print one line of JSON a workload."""
-    for name in arguments or SHAPES:
+    parser = argparse.ArgumentParser(
+        prog="python -m perf.training.work",
+        description="Counts what a training step has to do: floating-point operations a sample, operators a step. One "
+        "line of JSON a workload. Computes nothing, needs no GPU.",
+    )
+    parser.add_argument("workloads", nargs="*", metavar="WORKLOAD", help="which networks (default: all)")
+    for name in parser.parse_args(list(arguments)).workloads or workload_names():
         print(json.dumps({"workload": name, **asdict(count(name))}))
     return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    finish(lambda: main(sys.argv[1:]))

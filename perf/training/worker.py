@@ -32,6 +32,7 @@ from perf.training.identity import (  # noqa: E402
     seconds_since_launch,
     seconds_since_process_start,
 )
+from perf.training.learning_rate import RULES  # noqa: E402
 from perf.training.rates.card import measure_card  # noqa: E402
 from perf.training.session import Session  # noqa: E402
 from perf.training.settings import NotInForce, Unavailable, apply_precision, apply_threads  # noqa: E402
@@ -55,7 +56,9 @@ KNOWN_WORDS = {
     "strategy": ("single", "dp", "ddp"),
     "device": ("cpu", "cuda"),
     "mode": ("full", "synthetic", "io"),
-    "plan": ("window", "epochs", "audit", "rates"),
+    "plan": ("window", "epochs", "solution", "audit", "rates"),
+    "rate_rule": RULES,
+    "trace": ("", "torch", "nsys"),
 }
 """What this worker can do. Precision and loader are settings: asking for an unknown one ends with status 3."""
 

@@ -22,8 +22,11 @@ def configuration(launch: LaunchRecord) -> dict[str, Any]:
     """Return what a launch did, as texts, whole numbers, true and false.
 
     Its sizes as they were run (a default count of workers depends on the cores allowed), and the data: generated
-    images are not read from files as photographs are.
+    images are not read from files as photographs are. A launch that shared its node says so: what others do beside it
+    is in its times.
     """
+    # Not there where it was not: references that were recorded alone hold for launches alone.
+    shared = {"node": "shared"} if launch.shared_node else {}
     return {
         "plan": launch.plan,
         "nodes": launch.nodes,
@@ -34,6 +37,7 @@ def configuration(launch: LaunchRecord) -> dict[str, Any]:
         "threads": int((launch.threads[0] if launch.threads else {}).get("torch") or 0),
         "parameters": launch.parameters,
         "data": str(launch.data.get("kind") or "unknown"),
+        **shared,
     }
 
 
@@ -45,8 +49,10 @@ def fingerprint(found: dict[str, Any]) -> str:
 
 def differences(known: dict[str, Any], here: dict[str, Any]) -> list[str]:
     """Return in words what differs between a reference's configuration and the one that was measured."""
+    absent = {"node": "the launch's alone"}
     return [
-        f"{name} was {known.get(name, 'not recorded')} and is {here.get(name, 'not recorded')}"
+        f"{name} was {known.get(name, absent.get(name, 'not recorded'))} "
+        f"and is {here.get(name, absent.get(name, 'not recorded'))}"
         for name in sorted({*known, *here})
         if known.get(name) != here.get(name)
     ]

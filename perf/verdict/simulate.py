@@ -11,6 +11,7 @@ import argparse
 import sys
 from collections.abc import Callable, Iterator, Sequence
 
+from perf.ending import finish
 from perf.verdict.noise import KINDS
 from perf.verdict.trials import (
     Rates,
@@ -171,4 +172,4 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    finish(main)

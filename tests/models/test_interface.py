@@ -81,7 +81,7 @@ def test_the_required_names_are_those_of_the_protocol() -> None:
     """The run-time check knows all constants and functions that the interface documents."""
     assert {
         *("PARAMETERS", "BATCH_SIZE", "VALIDATION_BATCH_SIZE", "TRAIN_SAMPLES", "VALIDATION_SAMPLES"),
-        *("OPTIMIZERS", "SCHEDULES"),
+        *("SAMPLE_SHAPE", "TARGET_SHAPE", "OPTIMIZERS", "SCHEDULES"),
         *("build_model", "loss_function", "make_optimizer", "make_scheduler"),
         *("train_set", "validation_set", "validate"),
     } == set(interface._members())

@@ -202,8 +202,8 @@ def test_a_param_carries_what_its_variant_needs():
     """Marks come from the variant: GPUs, nodes, cores, device and backend."""
     (param,) = [
         p
-        for p in variants("mnist_cnn", strategy=("ddp",), mode=("full",))
-        if p.values[0].variant.device == "cuda" and p.values[0].variant.nodes == 1
+        for p in variants("mnist_cnn", strategy=("ddp",), mode=("full",), count=(2,))
+        if p.id == "mnist_cnn-ddp-2gpu-nccl-fp32-native"
     ]
     found = {mark.name: mark.kwargs for mark in param.marks}
 
@@ -347,6 +347,32 @@ def test_a_comparison_is_found_by_its_whole_name():
     ):
         assert name == group_of_node_id(f"perf/test_compare.py::test_a_step_takes_no_longer[{name}]")
         assert name in GROUPS
+
+
+def test_steps_of_a_sweep_are_not_compared():
+    """Two stacks are compared in ways to train; each point of a scaling curve would take a night."""
+    compared = {g.name.partition("@")[2] for g in GROUPS.values() if g.question == "compare"}
+
+    assert "mnist_cnn-ddp-2gpu-nccl-fp32-native-synthetic" in compared
+    assert not [
+        m.id for q in ("knobs", "strong") for g in groups(q) for m in g.members[1:] if m.id in compared
+    ]
+
+
+@pytest.mark.parametrize(
+    ("devices", "cores", "workers"), [(2, 32, 8), (4, 32, 4), (8, 32, 2), (None, 32, 2), (1, 32, 8)]
+)
+def test_cores_are_divided_by_the_devices_that_there_are(devices, cores, workers):
+    """A scaling curve names 8 GPUs; on a node with fewer nothing is kept for those that it lacks."""
+    group = GROUPS["weak_real@mnist_cnn-gpu"]
+    shares = [
+        share_for(m, PROFILES["full"], cores, devices)
+        for m in group.members
+        if m.variant.count <= (devices or 8)
+    ]
+
+    assert {workers} == {share.workers for share in shares}
+    assert not any(share.oversubscribed for share in shares)
 
 
 def test_what_a_stack_is_accepted_by_is_what_is_compared():

@@ -28,6 +28,8 @@ from perf.workloads import WORKLOADS
 
 FLAGS = [(), ("persistent",), ("prefetch4",), ("persistent", "prefetch12", "unpinned"), ("unpinned",)]
 
+KNOBS = [(), ("bucket25",), ("view",), ("bucket100", "view", "static", "nobuffers"), ("nosync",)]
+
 relaxed = settings(deadline=None, max_examples=100)
 
 
@@ -59,6 +61,34 @@ def variants(draw: st.DrawFn, *, default_only: bool = False) -> Variant:
         batch=draw(st.none() | st.integers(1, 4096)),
         mode=draw(st.sampled_from(MODES)),
         nodes=draw(st.integers(1, 8)) if strategy == "ddp" else 1,
+        ddp_knobs=draw(st.sampled_from(KNOBS)) if strategy == "ddp" else (),
+    )
+
+
+@pytest.mark.parametrize(
+    "knobs",
+    [("view", "bucket25"), ("bucket0",), ("bucket",), ("bucket1", "bucket2"), ("view", "view"), ("fast",)],
+)
+def test_knobs_of_ddp_are_known_and_in_order(knobs):
+    """One way to write them, so that a variant has one id."""
+    with pytest.raises(VariantError, match="knobs of DDP"):
+        Variant("mnist_cnn", "ddp", "cpu", 2, backend="gloo", ddp_knobs=knobs)
+
+
+def test_only_ddp_has_knobs():
+    """Alone there are no buckets."""
+    with pytest.raises(VariantError, match="knobs of DDP"):
+        Variant("mnist_cnn", "single", "cpu", 1, ddp_knobs=("view",))
+
+
+def test_knobs_are_read_off_an_id():
+    """The cap is a number, unset where none is named; the switches keep their order."""
+    knobbed = Variant.parse("mnist_cnn-ddp-2gpu-nccl-bucket25.view-fp32-native")
+
+    assert (25, ("view",)) == (knobbed.bucket_cap_mb, knobbed.ddp_switches)
+    assert (None, ()) == (
+        Variant.parse("mnist_cnn-ddp-2gpu-nccl-fp32-native").bucket_cap_mb,
+        Variant.parse("mnist_cnn-ddp-2gpu-nccl-fp32-native").ddp_switches,
     )
 
 

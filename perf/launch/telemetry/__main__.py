@@ -13,6 +13,7 @@ import sys
 import time
 from collections.abc import Sequence
 
+from perf.ending import finish
 from perf.launch.telemetry.node import NodeLook
 from perf.launch.telemetry.reading import GpuReading, Header, Sample, encode
 from perf.launch.text import harmless
@@ -125,4 +126,4 @@ def _plain(value: float | None, unit: str) -> str:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    finish(lambda: main(sys.argv[1:]))

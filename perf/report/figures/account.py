@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from perf.report.account import Spent
+from perf.report.account import Held, Spent
 from perf.report.figures.model import Axis, Figure, Series, Table
 from perf.report.text import clean, duration, share
 
 __all__ = ["account_picture"]
 
 
-def account_picture(rows: Sequence[Spent]) -> Figure | None:
+def account_picture(rows: Sequence[Spent], gpus: Held) -> Figure | None:
     """Stack start-up, window and rest of each group; None where there was no launch."""
     if not rows:
         return None
@@ -34,6 +34,11 @@ def account_picture(rows: Sequence[Spent]) -> Figure | None:
         for place, (name, values) in enumerate(parts)
     ]
     whole = sum(row.total for row in rows)
+    of_gpus = (
+        f" GPUs were held for {duration(gpus.seconds)}, {share(gpus.share)} of it timed."
+        if gpus.share
+        else ""
+    )
     table = Table(
         ("group", "launches", "wall time", "share", *(name for name, _ in parts)),
         [
@@ -50,7 +55,7 @@ def account_picture(rows: Sequence[Spent]) -> Figure | None:
         ],
         frozenset(range(1, 7)),
         f"Sums over launches, {duration(whole)} in all; launches that failed, and the time between launches, "
-        "are not in it.",
+        f"are not in it.{of_gpus}",
     )
     return Figure(
         "account",

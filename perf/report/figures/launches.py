@@ -107,7 +107,7 @@ def sides(records: Sequence[LaunchRecord], letters: Mapping[str, str] | None = N
         By the runs' names as the records have them, the letter under which a page of several runs shows each.
     """
     letters = letters or {}
-    plain = [record for record in records if record.phase_seconds is None and not record.line_profiles]
+    plain = [record for record in records if not record.profiled]
     stacks = stack_labels(record.stack for record in plain)
     many = len(stacks) > 1 and not letters
     members: dict[_Key, list[LaunchRecord]] = {}

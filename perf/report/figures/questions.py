@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from perf.contract import LaunchRecord
+from perf.report.figures.comparison import stacks_forests
 from perf.report.figures.devices import devices
 from perf.report.figures.epochs import epochs
+from perf.report.figures.kernels import kernels
 from perf.report.figures.launches import Side
 from perf.report.figures.memory import memory_pictures
 from perf.report.figures.model import Figure, Section
@@ -49,6 +51,13 @@ def sections(
             "How far is each judged number from its limit?",
             [limits] if limits else [],
             "no judgement of these runs has a limit",
+        ),
+        _section(
+            "stacks",
+            "New stack against old",
+            "Is the new one as fast as the old one?",
+            stacks_forests(summary.verdicts),
+            "no two stacks were compared; `--against=PYTHON` names the old one",
         ),
         _section(
             "floors",
@@ -94,6 +103,13 @@ def sections(
             "Where does a step's time go?",
             [timed] if timed else [],
             "no launch was timed in phases; `--phases` adds one a variant",
+        ),
+        _section(
+            "kernels",
+            "Kernels",
+            "What does the device, or the CPU, spend its time on?",
+            kernels(records),
+            "no launch was traced; `--torch-trace` adds one a variant",
         ),
         _section(
             "epochs",

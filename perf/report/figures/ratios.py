@@ -12,12 +12,12 @@ from perf.report.summary import VerdictRow
 from perf.report.text import clean, number
 from perf.verdict.looks import hodges_lehmann, kth_largest, kth_smallest, pairwise_differences, rank_for_level
 
-__all__ = ["LEVEL", "Ratio", "forest", "limits_forest", "ratio"]
+__all__ = ["LEVEL", "SYMBOLS", "VERDICTS", "Ratio", "distinct", "forest", "limits_forest", "ratio"]
 
 LEVEL = 0.05
 """One-sided level of each end of an interval that was not judged: the level at which the rules let something pass."""
 
-_WORDS = ("fail", "invalid", "inconclusive", "unreferenced", "pass")
+VERDICTS = ("fail", "invalid", "inconclusive", "unreferenced", "pass")
 
 
 @dataclass(frozen=True)
@@ -98,9 +98,9 @@ def limits_forest(rows: Sequence[VerdictRow]) -> Figure | None:
     judged = [row for row in rows if row.limit and row.estimate and row.estimate / row.limit > 0.0]
     if not judged:
         return None
-    names = _distinct([clean(f"{row.metric} {row.variant}") for row in judged])
+    names = distinct([clean(f"{row.metric} {row.variant}") for row in judged])
     series = []
-    for word in _WORDS:
+    for word in VERDICTS:
         mine = [(row, name) for row, name in zip(judged, names, strict=True) if row.verdict == word]
         if mine:
             parts = [_distance(row) for row, _ in mine]
@@ -178,7 +178,7 @@ def is_floor(row: VerdictRow) -> bool:
     return row.unit.endswith("/s") or "efficiency" in row.metric
 
 
-def _distinct(names: Sequence[str]) -> list[str]:
+def distinct(names: Sequence[str]) -> list[str]:
     """Number names that occur twice, since a category of an axis is its name."""
     seen: dict[str, int] = {}
     found = []

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from perf.report.figures.bars import RATE, STEP, bars, launches_text, search_words, side_table
 from perf.report.figures.launches import Estimate, Side, question_of
-from perf.report.figures.model import Axis, Figure, Line, Series
+from perf.report.figures.model import Axis, Band, Figure, Line, Series
 from perf.report.figures.ratios import forest, ratio
 from perf.report.summary import VerdictRow
 from perf.report.text import clean, number, share
@@ -209,16 +209,25 @@ def floors(groups: Groups, rows: Sequence[VerdictRow]) -> list[Figure]:
                 ],
             ),
         ]
-        limits = {
-            (row.variant, row.limit)
+        known = {
+            (row.variant, row.limit, row.reference)
             for row in rows
             if row.group == group and row.unit == "samples/s" and row.limit is not None
         }
-        lines = [
-            Line("x", limit, f"floor {number(limit)} samples/s", category=place)
+        mine = [
+            (place, limit, reference)
             for place, side in enumerate(shown)
-            for variant, limit in sorted(limits)
+            for variant, limit, reference in sorted(known, key=lambda found: (found[0], found[1] or 0.0))
             if variant in (side.variant, f"{side.variant}+{side.plan}") and limit is not None
+        ]
+        lines = [
+            Line("x", limit, f"floor {number(limit)} samples/s", category=place) for place, limit, _ in mine
+        ]
+        bands = [
+            # As far above the reference as the floor is below it, on the rules' own scale of ratios.
+            Band(limit, reference**2 / limit, place, f"reference {number(reference)} samples/s")
+            for place, limit, reference in mine
+            if reference is not None and limit > 0.0
         ]
         caption = "Every dot is a launch, the bar its median."
         caption += (
@@ -226,6 +235,7 @@ def floors(groups: Groups, rows: Sequence[VerdictRow]) -> list[Figure]:
             if lines
             else " No reference of this system was there to hold them against, so no band is drawn."
         )
+        caption += " The band is the tolerance on both sides of the reference." if bands else ""
         figures.append(
             Figure(
                 f"floor-{group}",
@@ -236,6 +246,7 @@ def floors(groups: Groups, rows: Sequence[VerdictRow]) -> list[Figure]:
                 series,
                 side_table(shown),
                 lines=lines,
+                bands=bands,
                 search=search_words(shown),
             )
         )

@@ -175,3 +175,15 @@ def test_a_driver_that_is_gone_leaves_neither_server_nor_launch(spec, tmp_path):
     gone, alive = psutil.wait_procs(processes, timeout=60)
     assert [] == alive
     assert gone
+
+
+def test_a_server_serves_no_more_launches_than_it_may(tmp_path, spec):
+    """After so many launches the next one is forked from another process, and the first has ended."""
+    with Servers(tmp_path / "servers.log", launches=1) as servers:
+        assert forked(spec(), servers).valid
+        (first,) = [server._process for server in servers._servers.values()]
+        assert forked(spec(), servers).valid
+        (second,) = [server._process for server in servers._servers.values()]
+
+    assert first.pid != second.pid
+    assert first.poll() is not None

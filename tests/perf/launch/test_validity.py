@@ -220,3 +220,20 @@ def test_a_launch_that_drifts_is_flagged_and_fit(make_spec, make_rank):
     drifting = make_rank(1, step_seconds=[0.01 * (1 + i / 50) for i in range(50)])
     assert ["unsteady"] == flags_of(make_spec(), [make_rank(0), drifting])
     assert [] == unfit_of(make_spec(), [make_rank(0), drifting])
+
+
+def test_ranks_in_another_order_than_their_devices_are_told(make_spec, make_rank):
+    """Rank 1 with the place of rank 0 works on the other one's card."""
+    found = reasons_of(make_spec(), [make_rank(0, local_rank=1), make_rank(1, local_rank=0)])
+
+    assert [
+        "Rank 0 on n1 has local rank 1, 0 was expected",
+        "Rank 1 on n1 has local rank 0, 1 was expected",
+    ] == [reason.partition(": ")[0] for reason in found]
+
+
+def test_two_nodes_of_one_name_have_each_their_first_rank(make_spec, make_rank):
+    """Containers, and nodes that one machine plays, can have one host name; the order is each node's own."""
+    ranks = [make_rank(rank, local_rank=rank % 2, world_size=4) for rank in range(4)]
+
+    assert [] == reasons_of(make_spec(nodes=2), ranks)

@@ -63,6 +63,7 @@ def test_scripts_get_json(run, capsys, verdict):
         "failures",
         "tests",
         "time",
+        "gpus_held",
         "notes",
     } == set(found)
     assert ("fail", "No: 1 limit is missed.") == (found["answer"]["state"], found["answer"]["sentence"])

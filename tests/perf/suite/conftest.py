@@ -40,9 +40,10 @@ class Outcome:
 def suite(tmp_path):
     """Run pytest on the repository's perf tests in a process of its own; returns the outcome."""
 
-    def run(*arguments: str, **settings) -> Outcome:
+    def run(*arguments: str, share: bool = True, variables: dict | None = None, **settings) -> Outcome:
         environment = {k: v for k, v in os.environ.items() if not k.startswith(("PYTEST_", "COV_"))}
         environment |= {"FAKE_STACK": json.dumps(settings), "PYTHONPATH": str(HERE), "COLUMNS": "120"}
+        environment |= {"FAKE_LOCKS": str(tmp_path / "locks"), **(variables or {})}
         command = [
             sys.executable,
             "-m",
@@ -54,7 +55,13 @@ def suite(tmp_path):
         ]
         done = subprocess.run(
             # Nothing is timed here, so the node's lock is left to those who time something.
-            [*command, "--share-node", "--results", str(tmp_path / "results"), *(arguments or ("perf",))],
+            [
+                *command,
+                *(["--share-node"] if share else []),
+                "--results",
+                str(tmp_path / "results"),
+                *(arguments or ("perf",)),
+            ],
             cwd=ROOT,
             env=environment,
             capture_output=True,

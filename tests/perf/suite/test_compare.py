@@ -45,22 +45,60 @@ def test_the_margin_is_what_was_asked_for(suite):
     assert 1.2 == next(v.limit for v in done.run.verdicts() if v.test == STEP)
 
 
-def test_a_stack_that_does_less_work_fails(suite):
-    """Fewer parameters, another first batch or another loss is not the same work."""
+def test_a_stack_that_does_less_work_is_invalid(suite):
+    """Fewer parameters or samples, another batch, a loss that stays: no step time is judged, however good it is."""
     for changes, words in (
-        ({"parameters": 7}, "{1199882} == {7}"),
-        ({"loss_last": 1.9}, "loss_last is 1.9 with the new stack and 1 with the old one"),
+        ({"parameters": 7}, "the network has 7 parameters with the new stack and 1,199,882 with the old one"),
+        ({"samples": 60}, "of the new stack trains on 1 samples a step"),
+        ({"effective": [{"first_batch": {"sample": "other"}}]}, "train on other batches, at the same seed"),
+        ({"loss_last": 2.0}, "the loss falls in launch"),
     ):
         done = suite(
             "perf",
             "--against=old/python",
-            *ONE,
             "-k",
-            "same_work and single-1cpu-fp32-native]",
+            "(same_work or step) and single-1cpu-fp32-native]",
             changes={"@new": changes},
+            steps={"mnist": 0.01, "@new": 0.005},
         )
-        assert 1 == done.status, done.output
+        assert 11 == done.status, done.output
         assert words in " ".join(done.output.split())
+        assert {"work": "invalid", "step_time": "invalid"} == {
+            v.metric: v.verdict for v in done.run.verdicts()
+        }
+
+
+def test_losses_that_differ_by_more_than_rounding_fail(suite):
+    """The step time stays judged: both train, and not to the same loss."""
+    done = suite("perf", "--against=old/python", *ONE, changes={"@new": {"loss_last": 1.9}})
+    assert 1 == done.status, done.output
+    assert "loss_last is 1.9 with the new stack and 1 with the old one" in " ".join(done.output.split())
+    assert "pass" == next(v.verdict for v in done.run.verdicts() if v.metric == "step_time")
+
+
+def test_a_loader_that_takes_more_of_the_step_fails(suite):
+    """The share is compared in points, from four members that are launched in turn."""
+    steps = {"native@": 0.0104, "synthetic@": 0.01, "native@new": 0.0125}
+    done = suite("perf", "--against=old/python", "-k", "larger_share", steps=steps)
+    assert 1 == done.status, done.output
+    (verdict,) = done.run.verdicts()
+    assert ("fail", "loader_share", "share", 0.03) == (
+        verdict.verdict,
+        verdict.metric,
+        verdict.unit,
+        verdict.limit,
+    )
+    assert 0.16 == round(verdict.estimate, 2)
+
+
+def test_scaling_that_got_worse_fails(suite):
+    """The step of two processes over that of one, on each stack."""
+    steps = {"1cpu": 0.01, "2cpu": 0.011, "ddp-2cpu-gloo-fp32-native-synthetic@new": 0.0125}
+    done = suite("perf", "--against=old/python", "--margin=2%", "-k", "several_devices", steps=steps)
+    assert 1 == done.status, done.output
+    (verdict,) = done.run.verdicts()
+    assert ("fail", "scaling", 1.03) == (verdict.verdict, verdict.metric, verdict.limit)
+    assert "ddp-2cpu" in verdict.variant
 
 
 def test_a_comparison_is_judged_again_from_its_records(suite):
@@ -75,9 +113,14 @@ def test_what_does_not_go_together_is_a_usage_error(suite):
     """A comparison needs an old stack, and an old stack a comparison; a margin is a percentage."""
     for arguments, words in (
         (("--profile=compare",), "name the old one with --against"),
-        (("--profile=quick", "--against=x"), "--against belongs to the profiles compare and compare-full"),
+        (
+            ("--profile=quick", "--against=x"),
+            "--against belongs to the profiles compare, compare-full, compare-smoke",
+        ),
         (("--against=x", "--margin=two"), "--margin two is no percentage such as 2%"),
         (("--against=x", "--margin=0%"), "is no percentage"),
+        (("--old-launcher=fork",), "--old-launcher is of a comparison's old side: give --against=PYTHON too"),
+        (("--server-launches=3",), "expected 1 or more, with --launcher=fork"),
     ):
         done = suite("perf", *arguments)
         assert 4 == done.status

@@ -154,3 +154,20 @@ def test_a_machine_s_launch_has_a_time_for_each_rate_and_all_threads_of_its_core
     assert ["rates", "rates"] == [spec.plan for spec in specs]
     assert [(8, 0), (4, 0)] == [(spec.threads, spec.workers) for spec in specs]
     assert all(spec.min_seconds > 0 and spec.timed_steps == 0 for spec in specs)
+
+
+def test_a_window_for_stalls_is_never_cut_short():
+    """A comparison of mnist_cnn on a GPU takes all 400 steps of its window, one of unet3d no more than fill 5 s."""
+    small, large = (
+        build_spec(
+            context("compare"),
+            GROUPS[f"compare@{variant}-synthetic"].members[0],
+            launch="l",
+            round_number=0,
+            out_dir=Path("/o"),
+        )
+        for variant in ("mnist_cnn-single-1gpu-fp32-native", "unet3d-single-1gpu-fp32-native")
+    )
+
+    assert (400, 0.0) == (small.timed_steps, small.max_seconds)
+    assert (100, 5.0) == (large.timed_steps, large.max_seconds)

@@ -167,6 +167,19 @@ def test_a_rank_goes_on_with_one_that_lacks_time(device):
     assert meter.finished
 
 
+@pytest.mark.parametrize(("seconds", "steps"), [(0.1, 100), (1.0, 60), (4.0, 50)])
+def test_a_window_that_would_take_too_long_has_fewer_steps(device, seconds, steps):
+    """As many as fill `max_seconds` at the warm-up's pace, no more than were asked for and no fewer than 50."""
+    meter = make_meter(device, warmup_steps=10, timed_steps=100, min_seconds=2.0, max_seconds=60.0)
+    meter.start_epoch()
+    stopped = False
+    while not stopped:
+        device.queue(seconds)
+        stopped = meter.step(None, SAMPLES)
+
+    assert steps == meter.window_steps == len(meter.step_seconds())
+
+
 def test_the_steps_asked_for_are_taken_even_if_they_take_longer(device):
     """`min_seconds` never shortens a window."""
     meter = make_meter(device, timed_steps=50, min_seconds=0.5)
@@ -497,3 +510,10 @@ def test_halves_are_the_medians_of_both_halves(steps):
     )
 
     assert expected == halves(steps)
+
+
+@pytest.mark.parametrize("min_seconds", [0.0, 3.0])
+def test_a_limit_below_the_least_time_is_refused(device, min_seconds):
+    """A window can't be both longer and shorter, and without a least time nobody judges a step's time."""
+    with pytest.raises(ValueError, match="at most 2.0 s needs a least time below that"):
+        make_meter(device, warmup_steps=10, min_seconds=min_seconds, max_seconds=2.0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import copy
 import dataclasses
 import math
 import os
@@ -20,6 +21,7 @@ from torch.utils.data import Subset
 
 from perf import contract
 from perf.contract import LaunchSpec, RankRecord
+from perf.training import session
 from perf.training.audit import audit_facts
 from perf.training.identity import Identity
 from perf.training.loaders import LoaderPlan, Numbers, native_loader
@@ -27,6 +29,7 @@ from perf.training.phases import PHASES
 from perf.training.session import Session, _loss_tenths
 from perf.training.settings import NotInForce
 from perf.training.state import State
+from perf.training.strategies import wrap
 from tests.perf.training.helpers import TinyWorkload, make_spec
 
 STEPS_AN_EPOCH = 23
@@ -47,6 +50,47 @@ def run(tmp_path, cpu):
         return record
 
     return run
+
+
+# --- what DDP says
+
+
+def test_ddps_all_reduces_are_counted_after_training(run, process_group):
+    """As many as DDP has buckets; the parameters are those that training left."""
+    record = run(strategy="ddp", backend="gloo", variant="tiny-ddp-1cpu-gloo-fp32-native0")
+    again = run(strategy="ddp", backend="gloo", variant="tiny-ddp-1cpu-gloo-fp32-native0")
+    ddp = record.effective["ddp"]
+
+    assert (1.0, 0.0) == (ddp["all_reduces"], ddp["broadcasts"])
+    assert [4 * TinyWorkload.PARAMETERS] == ddp["bucket_bytes"]
+    assert again.parameters_digest == record.parameters_digest
+
+
+def test_under_no_sync_nothing_is_said(run, process_group):
+    """Every step is under no_sync; one that was not would all-reduce."""
+    record = run(strategy="ddp", backend="gloo", ddp_switches=["nosync"])
+
+    assert 0.0 == record.effective["ddp"]["all_reduces"]
+
+
+def test_a_step_that_talks_though_it_should_not_is_an_error(run, process_group, monkeypatch):
+    """A switch that was asked for and is not in force measures nothing under a wrong name."""
+    monkeypatch.setattr("perf.training.session.count_collectives", lambda *_: {"all_reduces": 2.0})
+
+    with pytest.raises(NotInForce, match="2 all-reduces, and nosync was asked for"):
+        run(strategy="ddp", backend="gloo", ddp_switches=["nosync"])
+
+
+def test_a_knob_that_is_not_in_force_is_an_error(run, process_group, monkeypatch):
+    """DDP's own account of itself is held against what was asked for."""
+    monkeypatch.setattr("perf.training.assembly.strategies.wrap", _without_knobs)
+
+    with pytest.raises(NotInForce, match="ddp.bucket_cap_bytes should be 1048576"):
+        run(strategy="ddp", backend="gloo", bucket_cap_mb=1)
+
+
+def _without_knobs(model, strategy, identity, *_):
+    return wrap(model, strategy, identity)
 
 
 # --- windows
@@ -87,6 +131,13 @@ def test_a_window_lasts_its_least_time(run):
     record = run(warmup_steps=20, min_seconds=0.3)
 
     assert len(record.step_seconds) > 6
+
+
+def test_a_window_that_would_take_too_long_is_shorter(run):
+    """With a limit the window has the fewest steps that are allowed, and the record is complete all the same."""
+    record = run(warmup_steps=20, timed_steps=200, min_seconds=0.001, max_seconds=0.001)
+
+    assert contract.FEWEST_STEPS == len(record.step_seconds)
 
 
 def test_the_record_says_who_measured_what(run):
@@ -134,6 +185,21 @@ def test_the_loss_falls_and_parameters_are_digested(run):
     assert (one.parameters_digest, one.loss_last) == (same.parameters_digest, same.loss_last)
     assert one.parameters_digest != other.parameters_digest
     assert 32 == len(one.parameters_digest)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float64])
+def test_the_digest_sees_the_last_bit_and_the_place_of_a_parameter(dtype):
+    """Two values exchanged, or one that differs in its last bit, give another digest; a copy gives the same."""
+    torch.manual_seed(0)
+    network = torch.nn.Linear(7, 3).to(dtype)
+    exchanged, nudged, same = (copy.deepcopy(network) for _ in range(3))
+    with torch.no_grad():
+        exchanged.weight[0, [0, 1]] = network.weight[0, [1, 0]]
+        bits = nudged.weight.view({2: torch.int16, 4: torch.int32, 8: torch.int64}[dtype.itemsize])
+        bits[2, 6] ^= 1
+
+    assert session._digest(network) == session._digest(same)
+    assert 3 == len({session._digest(n) for n in (network, exchanged, nudged)})
 
 
 def test_a_loss_that_is_not_finite_is_said_so(run):

@@ -34,6 +34,23 @@ def test_ddp_wraps_the_model_and_gives_it_back(cpu, process_group):
     assert model is unwrap(wrapped)
 
 
+def test_ddps_knobs_are_turned(cpu, process_group):
+    """Cap and switches reach DDP; what was not asked for is torch's own."""
+    plain = wrap(TinyWorkload().build_model(), "ddp", cpu)
+    turned = wrap(TinyWorkload().build_model(), "ddp", cpu, 1, ("view", "static", "nobuffers"))
+
+    def facts(model):
+        return (
+            model._get_ddp_logging_data()["bucket_cap_bytes"],
+            model.gradient_as_bucket_view,
+            model.static_graph,
+            model._get_ddp_logging_data()["broadcast_buffers"],
+        )
+
+    assert (25 * 2**20, False, False, True) == facts(plain)
+    assert (2**20, True, True, False) == facts(turned)
+
+
 def test_data_parallel_gets_every_device_of_the_rank(monkeypatch):
     """All GPUs of the rank, in their order."""
     given: dict[str, object] = {}

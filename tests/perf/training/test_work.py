@@ -6,7 +6,8 @@ import math
 import pytest
 import torch
 
-from perf.training.work import SHAPES, OperatorCounter, Work, count, main
+from models.interface import load_workload, workload_names
+from perf.training.work import OperatorCounter, Work, count, main
 from perf.workloads import WORKLOADS
 
 
@@ -16,10 +17,11 @@ def test_the_catalogue_s_figures_are_counted_again(name):
     assert Work(WORKLOADS[name].flops, WORKLOADS[name].operators) == count(name)
 
 
-@pytest.mark.parametrize("name", sorted(SHAPES))
+@pytest.mark.parametrize("name", sorted(WORKLOADS))
 def test_shapes_are_those_of_the_samples(name):
     """An input and a target in float32, or a label of 8 bytes, are what the catalogue says a sample takes."""
-    shape, target = SHAPES[name]
+    workload = load_workload(name)
+    shape, target = workload.SAMPLE_SHAPE, workload.TARGET_SHAPE
 
     assert WORKLOADS[name].sample_bytes == 4 * math.prod(shape) + (4 * math.prod(target) if target else 8)
 
@@ -56,3 +58,8 @@ def test_the_command_prints_a_line_a_workload(capsys):
 
     assert ["mnist_cnn", "unet3d_tiny"] == [line["workload"] for line in lines]
     assert WORKLOADS["mnist_cnn"].flops == lines[0]["flops"]
+
+
+def test_every_network_of_the_folder_is_found_by_its_name():
+    """What counts without a name counts all of them, and the driver's list has each."""
+    assert sorted(WORKLOADS) == sorted(workload_names())

@@ -89,6 +89,25 @@ def test_a_floor_is_a_line_across_its_own_row(verdict):
     )
     (figure,) = floors(found, summarize([], [row]).verdicts)
     assert [(900.0, 1)] == [(line.at, line.category) for line in figure.lines]
+    assert [] == figure.bands
     (without,) = floors(found, [])
     assert ([], True) == (without.lines, "No reference" in without.caption)
     assert 10 == len(without.series[0].x)
+
+
+def test_a_reference_is_a_band_as_wide_above_as_below(verdict):
+    """From the floor to as far above the reference, as a ratio; the caption says what it is."""
+    found = groups("dp")
+    row = verdict(
+        metric="throughput",
+        unit="samples/s",
+        group="dp@resnet50-gpu",
+        variant=found["dp@resnet50-gpu"][1].variant,
+        limit=900.0,
+        reference=1000.0,
+    )
+    (figure,) = floors(found, summarize([], [row]).verdicts)
+    (band,) = figure.bands
+    assert (900.0, pytest.approx(1000.0 / 0.9), 1) == (band.low, band.high, band.category)
+    assert "reference 1000 samples/s" in band.text
+    assert "The band is the tolerance on both sides of the reference." in figure.caption

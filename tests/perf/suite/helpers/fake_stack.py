@@ -3,7 +3,8 @@
 What it pretends to be comes from the environment variable FAKE_STACK, a JSON object: `gpus`, `cores`, `steps` (part of
 a member's id -> seconds a step), `fail` (part of a member's id -> message), `facts` (likewise -> what is known of the
 failure), `invalid` (likewise -> reason), `changes` (part of a member's id -> fields of the record), `rates` (name ->
-value, null: none), `host`. All else is real.
+value, null: none), `host`, `takes` (seconds that a launch really takes), `deaf` (launches don't look at
+CUDA_VISIBLE_DEVICES). FAKE_LOCKS is the folder of the node's locks. All else is real.
 """
 
 from __future__ import annotations
@@ -16,9 +17,11 @@ import os
 import random
 import time
 import zlib
+from pathlib import Path
 from typing import Any
 
 from perf import contract
+from perf.launch import leases, lock, sharing
 from perf.launch.failure import LaunchFailed, NotAvailable
 from perf.launch.preflight import NodeFacts
 from perf.launch.stack import Stack
@@ -88,6 +91,29 @@ def rates_of(spec: contract.LaunchSpec, member: str) -> dict[str, contract.Rate]
     }
 
 
+def ddp_of(spec: contract.LaunchSpec) -> dict[str, Any]:
+    """Return what DDP says of itself: two buckets, or one with a cap of 25 MB; silence under no_sync."""
+    whole = 4 * spec.parameters
+    buckets = [whole] if spec.bucket_cap_mb == 25 else [whole - 1024, 1024]
+    buffers = spec.workload.startswith("resnet") and "nobuffers" not in spec.ddp_switches
+    return {
+        "bucket_bytes": buckets,
+        "all_reduces": 0.0 if "nosync" in spec.ddp_switches else float(len(buckets)),
+        "broadcasts": 2.0 if buffers else 0.0,
+    }
+
+
+def uuids_of(spec: contract.LaunchSpec, environ: dict[str, str]) -> list[list[str]]:
+    """Return the cards of each rank as CUDA counts them: in the order of the variable, which need not be there."""
+    if not spec.gpus:
+        return [[] for _ in range(spec.world_size)]
+    words = [] if SETTINGS.get("deaf") else environ.get("CUDA_VISIBLE_DEVICES", "").split(",")
+    seen = [f"GPU-{word}" for word in words if word] or [f"GPU-{i}" for i in range(SETTINGS.get("gpus", 0))]
+    if spec.strategy == "dp":
+        return [seen[: spec.gpus]]
+    return [[seen[rank % spec.ranks_per_node]] for rank in range(spec.world_size)]
+
+
 def phases_of(member: str, seconds: float, rank: int, ranks: int) -> dict[str, list[float]]:
     """Return the phases of 30 steps: what the settings say (`phases`: part of a member's id -> one object a rank)."""
     told = _for(member, "phases", None)
@@ -118,7 +144,10 @@ def launch(spec: contract.LaunchSpec, stack: Stack, **ignored: Any) -> contract.
         raise LaunchFailed(message, facts=_for(member, "facts", None))
     noise = random.Random(f"{member} {spec.round} {spec.escalation}").gauss(0.0, NOISE)
     seconds = float(_for(member, "steps", 0.01)) * (1.0 + noise)
+    started = time.time()
+    time.sleep(SETTINGS.get("takes", 0.0))
     ranks = spec.world_size
+    uuids = uuids_of(spec, ignored.get("environ") or {})
     batch = spec.batch_size * spec.devices_per_rank
     steps = [seconds] * spec.timed_steps
     window = sum(steps)
@@ -132,13 +161,13 @@ def launch(spec: contract.LaunchSpec, stack: Stack, **ignored: Any) -> contract.
             if hasattr(spec, field.name)
         }
         | {
-            "started_at": time.time(),
-            "launch_seconds": 3.0,
+            "started_at": started,
+            "launch_seconds": time.time() - started if "takes" in SETTINGS else 3.0,
             "stack": {"torch": "0.0"},
             "data": {"kind": "generated"},
             "host": [SETTINGS.get("host", "fake")] * ranks,
             "device_names": ["fake"],
-            "gpu_uuids": [[f"GPU-{rank}"] if spec.gpus else [] for rank in range(ranks)],
+            "gpu_uuids": uuids,
             "step_seconds": [steps] * ranks,
             "median_step_seconds": seconds,
             "halves": [[seconds, seconds]] * ranks,
@@ -155,7 +184,12 @@ def launch(spec: contract.LaunchSpec, stack: Stack, **ignored: Any) -> contract.
             "epoch_seconds": [max(rank[i].seconds for rank in epochs) for i in range(len(epochs[0]))],
             "epochs": epochs,
             "parameters_digests": [None if io else "same"] * ranks,
-            "peak_memory_bytes": [{}] * ranks,
+            "peak_memory_bytes": [
+                {f"cuda:{rank + place}": 2**30 >> place for place in range(spec.devices_per_rank)}
+                if spec.gpus
+                else {}
+                for rank in range(ranks)
+            ],
             "reserved_memory_bytes": [{}] * ranks,
             "allocator_retries": 0,
             "effective": [
@@ -176,12 +210,13 @@ def launch(spec: contract.LaunchSpec, stack: Stack, **ignored: Any) -> contract.
                     "cuda_graph": {"replays": 9} if "cuda_graph" in spec.optimizations else None,
                     "cudnn_benchmark": "autotune" in spec.optimizations,
                     "first_batch": {"sample": f"rank {rank}"},
+                    **({"ddp": ddp_of(spec)} if spec.strategy == "ddp" else {}),
                 }
                 for rank in range(ranks)
             ],
-            "threads": [{"torch": spec.threads}] * ranks,
+            "threads": [{"torch": spec.threads, "core_ids": sorted(os.sched_getaffinity(0))}] * ranks,
             "startup_seconds": [{"imports": 2.0, "process_group": 0.0, "until_warm_up": 0.5}] * ranks,
-            "telemetry": {},
+            "telemetry": {"transports": {"P2P": 2}} if spec.backend == "nccl" else {},
             "valid": invalid is None,
             "reasons": [] if invalid is None else [invalid],
             "phase_seconds": [phases_of(member, seconds, rank, ranks) for rank in range(ranks)]
@@ -206,7 +241,9 @@ def launch(spec: contract.LaunchSpec, stack: Stack, **ignored: Any) -> contract.
 
 def find_stack(option: str | None, *ignored: Any, **also: Any) -> Stack:
     """Return a stack that has what the settings say."""
-    gpus = [{"index": i, "name": "fake", "uuid": f"GPU-{i}"} for i in range(SETTINGS.get("gpus", 0))]
+    words = [word for word in os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",") if word]
+    words = words or [str(number) for number in range(SETTINGS.get("gpus", 0))]
+    gpus = [{"index": i, "name": "fake", "uuid": f"GPU-{word}"} for i, word in enumerate(words)]
     facts = {
         "python": "3.9.0",
         "torch": "0.0",
@@ -223,3 +260,6 @@ measuring.cores_allowed = lambda: SETTINGS.get("cores", 2)
 measuring.collect = lambda stack: NodeFacts(
     SETTINGS.get("cores", 2), tuple(stack.facts["gpus"]), 2**30, 4096, 1
 )
+if "FAKE_LOCKS" in os.environ:
+    for module in (leases, lock, sharing):
+        vars(module)["lock_folder"] = lambda: Path(os.environ["FAKE_LOCKS"])

@@ -1,0 +1,56 @@
+"""What a group is declared with: its variants and what they are for, and a maker of variants."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from perf.variants import Variant
+
+GPU_COUNTS = (1, 2)
+"""GPUs of the catalogue's variants: one, and the smallest number that has something to say to each other."""
+
+CPU_RANKS = 2
+"""Processes of DDP on the CPU."""
+
+
+@dataclass(frozen=True)
+class Declaration:
+    """One group, without its name. The fields are those of `perf.catalogue.Group`; `members` are variants and plans."""
+
+    question: str
+    members: tuple[tuple[Variant, str], ...]
+    not_in_smoke: tuple[Variant, ...] = ()
+    judged: bool = True
+    smoke_judged: bool = False
+    once: bool = False
+    profiles: tuple[str, ...] = ("smoke", "quick", "full")
+    compared: bool = True
+    """Whether two stacks are compared in its variants: in ways to train, not in each step of a sweep."""
+
+
+class Maker:
+    """Makes variants of one workload on one kind of device."""
+
+    def __init__(self, workload: str, device: str) -> None:
+        self.workload = workload
+        self.device = device
+        self.backend = "nccl" if device == "cuda" else "gloo"
+        self.many = max(GPU_COUNTS) if device == "cuda" else CPU_RANKS
+
+    def single(self, mode: str = "full", **rest: Any) -> Variant:
+        """One process on one device."""
+        return Variant(self.workload, "single", self.device, 1, mode=mode, **rest)
+
+    def ddp(self, count: int, mode: str = "full", **rest: Any) -> Variant:
+        """DistributedDataParallel."""
+        return Variant(self.workload, "ddp", self.device, count, backend=self.backend, mode=mode, **rest)
+
+    def dp(self, count: int, **rest: Any) -> Variant:
+        """DataParallel."""
+        return Variant(self.workload, "dp", self.device, count, **rest)
+
+
+def windows(*variants: Variant) -> tuple[tuple[Variant, str], ...]:
+    """Return variants as members that are timed in a window."""
+    return tuple((variant, "window") for variant in variants)

@@ -1,0 +1,1 @@
+"""Runs of months beside each other: ``python -m perf.report history``."""

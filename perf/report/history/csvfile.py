@@ -1,0 +1,87 @@
+"""Results that somebody kept in a CSV file: ``benchmark,framework,system,gpus,date,images_per_s``. Reads files."""
+
+from __future__ import annotations
+
+import csv
+import datetime
+import math
+from pathlib import Path
+
+from perf.report.history.observations import Observation, with_ratios
+
+__all__ = ["COLUMNS", "CsvError", "read_csv"]
+
+COLUMNS = ("benchmark", "framework", "system", "gpus", "date", "images_per_s")
+
+SYNTHETIC = "synthetic"
+"""What a benchmark is called that trains on made-up data: ``DDP, synthetic`` beside ``DDP, Imagenet data``."""
+
+
+class CsvError(ValueError):
+    """A file that is no such table. The message says where and what was expected."""
+
+
+def read_csv(path: Path) -> tuple[list[Observation], list[str]]:
+    """Return the file's observations, and a note for each line that holds none.
+
+    Raises
+    ------
+    CsvError
+        If a column is missing.
+    OSError
+        If the file can't be read.
+    """
+    notes: list[str] = []
+    found: dict[tuple[str, str, float], list[Observation]] = {}
+    with path.open(encoding="utf-8", newline="") as file:
+        reader = csv.DictReader(file)
+        missing = [name for name in COLUMNS if name not in (reader.fieldnames or ())]
+        if missing:
+            raise CsvError(f"{path}:1: no column {', '.join(missing)}; expected {','.join(COLUMNS)}")
+        for row in reader:
+            try:
+                one = _observation(row, path.name)
+            except (ValueError, TypeError) as error:
+                notes.append(f"{path}:{reader.line_num}: left out: {error}")
+                continue
+            found.setdefault((one.system, one.stack, one.when), []).append(one)
+    return [one for together in found.values() for one in with_ratios(_fed(together))], notes
+
+
+def _observation(row: dict[str, str], source: str) -> Observation:
+    gpus = int(row["gpus"])
+    day = datetime.date.fromisoformat(row["date"])
+    when = datetime.datetime.combine(day, datetime.time(), datetime.UTC).timestamp()
+    try:
+        rate = float(row["images_per_s"])
+    except ValueError:
+        raise ValueError(f"images_per_s is {row['images_per_s']!r:.40}, expected a number") from None
+    if not (math.isfinite(rate) and rate > 0.0) or gpus < 1:
+        raise ValueError("images_per_s and gpus must be above 0")
+    return Observation(
+        when=when,
+        system=row["system"],
+        topic="",
+        variant=f"{row['benchmark']}, {gpus} GPU{'s' if gpus > 1 else ''}",
+        stack=row["framework"],
+        throughput=rate,
+        run=source,
+        family=row["benchmark"],
+        devices=gpus,
+    )
+
+
+def _fed(together: list[Observation]) -> list[Observation]:
+    """Name the synthetic benchmark that each one with real data has beside it: by the words before the first comma."""
+    synthetic = {
+        (one.family.partition(",")[0], one.devices): one.variant
+        for one in together
+        if one.family.partition(", ")[2].split(" ")[0] == SYNTHETIC and one.family.count(",") == 1
+    }
+    return [
+        Observation(**{**vars(one), "fed": fed})
+        if (fed := synthetic.get((one.family.partition(",")[0], one.devices), one.variant)) != one.variant
+        and one.family.count(",") == 1
+        else one
+        for one in together
+    ]

@@ -1,0 +1,80 @@
+"""How much time comparisons may take, and what still fits: from what the launches so far have taken."""
+
+from __future__ import annotations
+
+import contextlib
+import statistics
+import time
+from collections.abc import Callable, Iterator, Sequence
+
+from perf.catalogue import GROUPS, Member
+from perf.contract import LaunchSpec
+from perf.profiles import Profile
+from perf.report.text import duration
+from perf.suite.plan import launches_planned
+
+__all__ = ["Budget"]
+
+
+class Budget:
+    """The time of a run's comparisons. Without a limit everything fits.
+
+    A launch is taken to last as long as the median one of its workload has; of a workload that was not launched yet,
+    as long as that of the slowest. Before the first launch nothing is known: the first group is asked in any case.
+
+    Parameters
+    ----------
+    seconds
+        The limit; None for none.
+    clock
+        Tells the time in seconds; its start is the budget's.
+    """
+
+    def __init__(self, seconds: float | None, clock: Callable[[], float] = time.monotonic) -> None:
+        self._seconds = seconds
+        self._clock = clock
+        self._started = clock()
+        self._taken: dict[str, list[float]] = {}
+        self._decided: dict[str, str | None] = {}
+
+    @contextlib.contextmanager
+    def timed(self, spec: LaunchSpec) -> Iterator[None]:
+        """Note how long a launch takes."""
+        before = self._clock()
+        yield
+        self._taken.setdefault(spec.workload, []).append(self._clock() - before)
+
+    @property
+    def left(self) -> float:
+        """Seconds that are left; infinite without a limit."""
+        return float("inf") if self._seconds is None else self._seconds - (self._clock() - self._started)
+
+    def affords(self, members: Sequence[Member], launches: int) -> bool:
+        """Whether so many more launches of each member fit."""
+        return self._seconds is None or self._needs(members, launches) <= self.left
+
+    def why_not(self, members: Sequence[Member], profile: Profile) -> str | None:
+        """Return why a group is not asked; None if it is. What was decided for a group holds for all of its tests."""
+        if self._seconds is None or not members:
+            return None
+        group = members[0].group
+        if group not in self._decided:
+            self._decided[group] = self._refused(members, launches_planned(GROUPS[group], profile))
+        return self._decided[group]
+
+    def _refused(self, members: Sequence[Member], launches: int) -> str | None:
+        needed = self._needs(members, launches)
+        if needed <= self.left and self.left > 0.0:
+            return None
+        many = launches * len(members)
+        return (
+            f"not asked: {many} launches would take about {duration(needed)}, and {duration(max(0.0, self.left))} of "
+            f"the budget of {duration(self._seconds or 0.0)} are left"
+        )
+
+    def _needs(self, members: Sequence[Member], launches: int) -> float:
+        return launches * sum(self._expected(member.variant.workload) for member in members)
+
+    def _expected(self, workload: str) -> float:
+        medians = {name: statistics.median(found) for name, found in self._taken.items()}
+        return medians.get(workload, max(medians.values(), default=0.0))

@@ -1,0 +1,65 @@
+"""What launches on several devices say of themselves, in words: buckets, memory, ranks. Pure."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Sequence
+
+from perf.contract import LaunchRecord
+from perf.suite.bench import Measurement
+
+__all__ = ["all_reduces", "buckets_in_words", "peak_in_words", "rank_in_words"]
+
+MIB = 1024**2
+
+UNSET_DIFFERS = (
+    "An unset bucket_cap_mb is not the same as 25, its default in words: where it is unset DDP makes a first "
+    "bucket of 1 MiB, so that talking can begin early, and buckets of 25 MiB behind it; a cap that is given holds "
+    "for all buckets."
+)
+
+UNSET_IS_25 = (
+    "An unset bucket_cap_mb and an explicit 25 give as many all-reduces here: this torch, or the sizes of this "
+    "network's gradients, make no difference between them."
+)
+
+
+def all_reduces(measured: Measurement) -> set[float]:
+    """Return the numbers of all-reduces of a step, over launches and ranks: one number where all agree."""
+    return {effective["ddp"]["all_reduces"] for launch in measured.launches for effective in launch.effective}
+
+
+def buckets_in_words(measured: Sequence[Measurement]) -> list[str]:
+    """Return a sentence a variant on its all-reduces and bucket sizes, and why an unset cap differs from 25."""
+    found = []
+    counts: dict[str, float] = {}
+    for one in measured:
+        ddp = one.first.effective[0]["ddp"]
+        knobs = ".".join(one.member.variant.ddp_knobs) or "defaults"
+        counts[knobs] = ddp["all_reduces"]
+        sizes = ", ".join(f"{size / MIB:.3g}" for size in ddp["bucket_bytes"])
+        broadcasts = f", {ddp['broadcasts']:g} broadcasts of buffers" if ddp["broadcasts"] else ""
+        found.append(
+            f"{knobs}: {ddp['all_reduces']:g} all-reduces a step of {sizes} MiB{broadcasts}, "
+            f"median step {statistics.median(one.step_medians) * 1e3:.4g} ms."
+        )
+    if "bucket25" in counts:
+        found.append(UNSET_DIFFERS if counts["bucket25"] != counts["defaults"] else UNSET_IS_25)
+    return found
+
+
+def peak_in_words(measured: Measurement, peak: float, base: float) -> str:
+    """Return a sentence on a variant's peak of memory beside that of the defaults, in bytes."""
+    knobs = ".".join(measured.member.variant.ddp_knobs)
+    return f"{knobs}: {peak / MIB:.4g} MiB, {(peak - base) / MIB:+.4g} MiB against the defaults."
+
+
+def rank_in_words(launch: LaunchRecord, rank: int, step_medians: Sequence[float]) -> str:
+    """Return which rank is the slowest, on which host and GPU, and its step beside the median rank's."""
+    middle = statistics.median(step_medians)
+    cards = launch.gpu_uuids[rank] if rank < len(launch.gpu_uuids) else []
+    card = f", {cards[0]}" if cards and cards[0] else ""
+    return (
+        f"Rank {rank} on {launch.host[rank]}{card} is the slowest of {len(step_medians)}: its step takes "
+        f"{step_medians[rank] * 1e3:.4g} ms, the median rank's {middle * 1e3:.4g} ms."
+    )

@@ -1,0 +1,94 @@
+"""What a comparison of two stacks asks: its sides, its margin, its words. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Protocol
+
+from perf.catalogue import SIDES, Group
+from perf.limits import COMPARED, QUOTIENT, STEP_MARGIN, Override, overridden
+from perf.suite.bench import Measurement
+from perf.suite.question import Question
+from perf.verdict.known import Library
+from perf.verdict.outcome import Judgement, Verdict
+from perf.verdict.same_work import less_work
+
+__all__ = [
+    "NEW",
+    "OLD",
+    "Comparison",
+    "Explain",
+    "margin_of",
+    "moved",
+    "question_of",
+    "split",
+    "unlike_work",
+]
+
+OLD, NEW = SIDES
+
+QUOTIENTS = ("loader_share", "scaling")
+"""Metrics that are made of two step times."""
+
+WORDS = {
+    "loader_share": "loader's share of a step of",
+    "scaling": "step on several devices ÷ step on one, of",
+}
+
+Explain = Callable[[str, str, Group, Judgement], tuple[str, ...]]
+"""Takes test, metric, group and judgement; returns sentences that say why."""
+
+
+class Comparison(Protocol):
+    """A rule for two sides measured here, such as `perf.verdict.comparison.compare`."""
+
+    def __call__(self, new: Sequence[float], base: Sequence[float], *, margin: float, cap: int) -> Judgement:
+        """Judge the new side against the old one."""
+
+
+def split(group: Group, sides: Sequence[Measurement]) -> tuple[list[Measurement], list[Measurement]]:
+    """Return the measurements of the old and of the new stack, each in the order of the group's members."""
+    by_id = {side.member.id: side for side in sides}
+    old, new = ([by_id[member.id] for member in group.of_side(side)] for side in SIDES)
+    return old, new
+
+
+def unlike_work(group: Group, sides: Sequence[Measurement]) -> tuple[str, ...]:
+    """Return why the two stacks did not do the same work; none where they did."""
+    old, new = split(group, sides)
+    return tuple(
+        reason
+        for mine, theirs in zip(old, new, strict=True)
+        for reason in less_work(mine.launches, theirs.launches)
+    )
+
+
+def question_of(group: Group, metric: str, margin: float, *, share: bool) -> Question:
+    """Return the question: the last member of each side is judged, in whose name the verdict stands."""
+    new, old = group.of_side(NEW)[-1], group.of_side(OLD)[-1]
+    if metric == "loader_share":
+        new, old = group.of_side(NEW)[0], group.of_side(OLD)[0]
+    sentence = f"{WORDS.get(metric, f'{metric} of')} {new.variant.id}, new stack {'-' if share else '÷'} old"
+    return Question(
+        metric, "share" if share else "ratio", new, old, margin if share else 1.0 + margin, sentence
+    )
+
+
+def margin_of(
+    metric: str, group: Group, asked: float | None, library: Library, overrides: Mapping[str, Override]
+) -> float:
+    """Return by how much the new stack may be worse: what was asked for, the reference's, or the metric's own."""
+    if metric == STEP_MARGIN.metric:
+        known = library.margin(group.members[0].variant.id, "throughput")[1]
+        return asked or known or overridden(STEP_MARGIN, overrides).value
+    if metric in QUOTIENTS and asked:
+        return asked * QUOTIENT
+    return overridden(COMPARED[metric], overrides).value
+
+
+def moved(judgement: Judgement) -> bool:
+    """Say whether a comparison shows a change: it failed, or its upper bound lies below no change at all."""
+    if judgement.verdict is Verdict.FAIL:
+        return True
+    no_change = 0.0 if judgement.limit < 1.0 else 1.0
+    return judgement.verdict is Verdict.PASS and judgement.high < no_change

@@ -1,0 +1,48 @@
+"""Single, DataParallel and DDP beside each other, in words. Pure."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Mapping
+
+from perf.suite.bench import Measurement
+
+__all__ = ["AUTOTUNING", "PUBLISHED", "memory_in_words", "shares_in_words", "way_in_words"]
+
+AUTOTUNING = (
+    "DataParallel starts new threads for every forward pass, and what cuDNN's autotuner found belongs to a thread: "
+    "every step searches again, without a word. Leave torch.backends.cudnn.benchmark off under DataParallel, or "
+    "use DDP, whose processes keep what they found."
+)
+
+PUBLISHED = (
+    "These are the settings as they were published: loader workers and batch a GPU differ between the ways, so the "
+    "ratio holds the loader's share and the batch's as well as the way's (confounded). The group dp compares at "
+    "equal ones."
+)
+
+
+def way_in_words(measured: Measurement, single: Measurement) -> str:
+    """Return throughput, speed-up and efficiency of a way to use several GPUs, with its batch and workers."""
+    launch, alone = measured.first, single.first
+    devices = launch.gpus * launch.nodes
+    rate, base = (statistics.median(side.throughputs) for side in (measured, single))
+    return (
+        f"{launch.strategy} on {devices} GPUs ({launch.batch_size} samples and {launch.workers} workers a GPU) gives "
+        f"{rate:.4g} samples/s, one process ({alone.batch_size} and {alone.workers}) {base:.4g}: speed-up "
+        f"{rate / base:.3g}, efficiency {rate / base / devices:.2f}; a step takes "
+        f"{statistics.median(measured.step_medians) * 1e3:.4g} and "
+        f"{statistics.median(single.step_medians) * 1e3:.4g} ms."
+    )
+
+
+def memory_in_words(way: str, peaks: Mapping[str, float]) -> str:
+    """Return a sentence on the peak of memory of each device, in bytes."""
+    each = ", ".join(f"{name} {peak / 1024**2:.4g} MiB" for name, peak in peaks.items())
+    return f"Peak of allocated memory with {way}: {each}."
+
+
+def shares_in_words(shares: Mapping[str, float]) -> str:
+    """Return a sentence on the share that the forward pass has of a step, by way."""
+    each = ", ".join(f"{way} {share:.1%}" for way, share in shares.items())
+    return f"The forward pass takes this part of a step: {each} (timed in phases, which synchronizes between them)."

@@ -1,0 +1,91 @@
+"""Whether two stacks did the same work: facts of their launches, beside their times. Pure."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Sequence
+
+from perf.contract import LaunchRecord
+
+__all__ = ["SAMPLES_TOLERANCE", "less_work", "losses_apart"]
+
+SAMPLES_TOLERANCE = 0.02
+"""Of the samples a step: a window that holds an epoch's partial batch, and one that does not, differ by a little."""
+
+
+def less_work(old: Sequence[LaunchRecord], new: Sequence[LaunchRecord]) -> tuple[str, ...]:
+    """Return why two stacks did not do the same work, one sentence a reason; none where they did.
+
+    A step that trains another network, on other or fewer samples, or that learns nothing, may take as long as it likes:
+    its time is no answer. Launches are compared in their order, which gives both sides of a round one seed.
+    """
+    found = []
+    parameters = [sorted({launch.parameters for launch in side}) for side in (old, new)]
+    if parameters[0] != parameters[1]:
+        found.append(
+            f"the network has {_numbers(parameters[1])} parameters with the new stack and {_numbers(parameters[0])} "
+            "with the old one"
+        )
+    for mine, theirs in zip(old, new, strict=False):
+        if mine.seed != theirs.seed:
+            found.append(f"launches {mine.launch} and {theirs.launch} of one round have different seeds")
+        elif _first_batches(mine) != _first_batches(theirs):
+            found.append(
+                f"launches {mine.launch} and {theirs.launch} train on other batches, at the same seed"
+            )
+        steps = [_steps(launch) for launch in (mine, theirs)]
+        if all(steps):
+            a_step = [launch.samples / count for launch, count in zip((mine, theirs), steps, strict=True)]
+            if abs(a_step[1] - a_step[0]) > SAMPLES_TOLERANCE * a_step[0]:
+                found.append(
+                    f"launch {theirs.launch} of the new stack trains on {a_step[1]:.4g} samples a step, "
+                    f"{mine.launch} of the old one on {a_step[0]:.4g}"
+                )
+        if _learns(mine) and not _learns(theirs):
+            found.append(
+                f"the loss falls in launch {mine.launch} of the old stack and not in {theirs.launch} of the new one"
+            )
+    return tuple(dict.fromkeys(found))
+
+
+def losses_apart(
+    old: Sequence[LaunchRecord], new: Sequence[LaunchRecord], *, parity: float
+) -> tuple[str, ...]:
+    """Return how the losses of two stacks differ by more than rounding does; none where they agree.
+
+    Parameters
+    ----------
+    parity
+        Part of the old stack's first loss by which a median over launches may differ.
+    """
+    first = _median(old, "loss_first")
+    found = []
+    for name in ("loss_first", "loss_last"):
+        expected, seen = _median(old, name), _median(new, name)
+        if first is None or expected is None or seen is None:
+            continue
+        if abs(seen - expected) > parity * abs(first):
+            found.append(f"{name} is {seen:.4g} with the new stack and {expected:.4g} with the old one")
+    return tuple(found)
+
+
+def _median(launches: Sequence[LaunchRecord], name: str) -> float | None:
+    values = [value for launch in launches if (value := getattr(launch, name)) is not None]
+    return statistics.median(values) if values else None
+
+
+def _steps(launch: LaunchRecord) -> int:
+    return sum(len(rank) for rank in launch.step_seconds)
+
+
+def _first_batches(launch: LaunchRecord) -> list[object]:
+    return [effective.get("first_batch") for effective in launch.effective]
+
+
+def _learns(launch: LaunchRecord) -> bool:
+    first, last = launch.loss_first, launch.loss_last
+    return first is not None and last is not None and last < first
+
+
+def _numbers(values: Sequence[int]) -> str:
+    return " and ".join(f"{value:,}" for value in values)

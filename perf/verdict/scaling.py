@@ -1,0 +1,89 @@
+"""Scaling judged by efficiency and by throughput together; and its numbers in words. Pure.
+
+Efficiency is a ratio with one device's rate below it: a stack on which one device became faster has a lower efficiency
+though nothing scales worse. So a miss counts where the rate on all devices is not what it is known to be either.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import statistics
+from collections.abc import Mapping, Sequence
+
+from perf.verdict.outcome import Judgement, Verdict
+
+__all__ = ["efficiencies", "efficiencies_in_words", "slowest_rank", "with_rate"]
+
+
+def with_rate(efficiency: Judgement, rate: Judgement) -> Judgement:
+    """Return what efficiency and throughput say together.
+
+    Parameters
+    ----------
+    efficiency
+        The judgement of the ratio of step times.
+    rate
+        The judgement of the throughput on all devices against its floor.
+
+    Returns
+    -------
+    Judgement
+        A miss becomes a pass where the throughput keeps its floor. Where there is no floor, the miss says so.
+    """
+    if efficiency.verdict is not Verdict.FAIL:
+        return efficiency
+    if rate.verdict is Verdict.PASS:
+        words = (
+            f"The efficiency is below its floor and the throughput, {rate.estimate:.4g} samples/s, is not: one device "
+            f"became faster, and nothing scales worse."
+        )
+        return dataclasses.replace(efficiency, verdict=Verdict.PASS, reasons=(words, *efficiency.reasons))
+    if rate.verdict is Verdict.UNREFERENCED:
+        words = "The throughput on all devices has no floor here, so efficiency alone was judged."
+    else:
+        words = f"The throughput on all devices does not keep its floor either ({rate.verdict})."
+    return dataclasses.replace(efficiency, reasons=(*efficiency.reasons, words))
+
+
+def efficiencies(rates: Mapping[int, float]) -> dict[int, float]:
+    """Return the efficiency at each number of devices: throughput over devices times that of one.
+
+    Parameters
+    ----------
+    rates
+        Throughput by number of devices, samples/s; weak and strong scaling alike.
+
+    Raises
+    ------
+    ValueError
+        If one device is missing, or a rate is not positive.
+    """
+    if 1 not in rates or min(rates.values()) <= 0.0:
+        raise ValueError(
+            f"efficiency needs the rate of one device, and positive rates; found {dict(sorted(rates.items()))}"
+        )
+    return {count: rate / (count * rates[1]) for count, rate in sorted(rates.items())}
+
+
+def efficiencies_in_words(rates: Mapping[int, float]) -> str:
+    """Return ``1: 100 samples/s, 2: 190 samples/s (0.95)``."""
+    of = efficiencies(rates)
+    return ", ".join(
+        f"{count}: {rate:.4g} samples/s" + ("" if count == 1 else f" ({of[count]:.2f})")
+        for count, rate in sorted(rates.items())
+    )
+
+
+def slowest_rank(step_medians: Sequence[float]) -> tuple[int, float]:
+    """Return the slowest rank and its median step over the median rank's.
+
+    Raises
+    ------
+    ValueError
+        If there is no rank, or the median rank's step takes no time.
+    """
+    middle = statistics.median(step_medians) if step_medians else 0.0
+    if middle <= 0.0:
+        raise ValueError("no rank has timed steps")
+    slowest = max(range(len(step_medians)), key=step_medians.__getitem__)
+    return slowest, step_medians[slowest] / middle
