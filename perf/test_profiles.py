@@ -9,8 +9,8 @@ import pytest
 
 from perf.catalogue import Member, variants
 from perf.report.kernels import PARTS, kernels_in_words, names_in_trace
-from perf.suite.bench import NotStored
 from perf.suite.judge import Judge
+from perf.suite.kept import NotStored
 
 
 @pytest.fixture(scope="session", params=variants(mode=("full",)))

@@ -11,8 +11,9 @@ import pytest
 
 from perf.catalogue import Pair, groups, pairs
 from perf.limits import AUTOTUNED_DP
-from perf.suite.bench import Measurement, NotStored
+from perf.suite.bench import Measurement
 from perf.suite.judge import Judge
+from perf.suite.kept import NotStored
 from perf.suite.ways import AUTOTUNING, PUBLISHED, memory_in_words, shares_in_words, way_in_words
 from perf.verdict.outcome import Judgement, Verdict
 

@@ -1,9 +1,10 @@
-"""What the fitness of the machine means for a judgement, in words: launches taken again, launches that drifted."""
+"""What makes launches unfit for a judgement, in words: the machine, mixed stacks, drift, launches that were redone."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
+from perf.contract import LaunchRecord
 from perf.launch.validity import UNSTEADY
 from perf.suite.bench import Measurement
 from perf.verdict.steady import too_unsteady
@@ -29,3 +30,37 @@ def unsteady_in_words(sides: Sequence[Measurement]) -> tuple[str, ...]:
                 f"their window, beyond their own noise: look for other work on this machine, or for heat"
             )
     return tuple(found)
+
+
+def unfit_in_words(sides: Sequence[Measurement]) -> tuple[str, ...]:
+    """Return why launches of the sides cannot be judged: facts about the machine or the work, never their times."""
+    launches = [launch for side in sides for launch in side.launches]
+    hosts = _mixed("hosts", {" and ".join(sorted(set(launch.host))) for launch in launches})
+    return (*hosts, *mixed_stacks(launches), *invalid_in_words(sides))
+
+
+def mixed_stacks(launches: Sequence[LaunchRecord]) -> tuple[str, ...]:
+    """Say whether one side of a comparison, or all launches where there is one, come from several stacks."""
+    found: tuple[str, ...] = ()
+    for side in sorted({launch.side for launch in launches}):
+        mine = [launch for launch in launches if launch.side == side]
+        found += _mixed("stacks", {f"torch {launch.stack.get('torch')}" for launch in mine})
+    return found
+
+
+def _mixed(what: str, found: set[str]) -> tuple[str, ...]:
+    if len(found) < 2:
+        return ()
+    names = ", ".join(sorted(found))
+    return (f"the launches come from different {what}, which can't be held against each other: {names}",)
+
+
+def invalid_in_words(sides: Sequence[Measurement]) -> tuple[str, ...]:
+    """Return each reason for which a launch of the sides is not valid, with the launch."""
+    return tuple(
+        f"launch {launch.launch} of {side.member.id}: {reason}"
+        for side in sides
+        for launch in side.launches
+        for reason in launch.reasons
+        if not launch.valid
+    )

@@ -13,7 +13,13 @@ from perf.limits import Limit, Override, overridden
 from perf.profiles import Profile
 from perf.suite.bench import Measurement, Source
 from perf.suite.diagnosing import diagnosis_of
-from perf.suite.fitness import replaced_in_words, unsteady_in_words
+from perf.suite.fitness import (
+    invalid_in_words,
+    mixed_stacks,
+    replaced_in_words,
+    unfit_in_words,
+    unsteady_in_words,
+)
 from perf.suite.floors import floor_judgement, low_power
 from perf.suite.outcomes import ExpectedMiss, LimitMissed, Unproven
 from perf.suite.plan import launches_planned
@@ -107,7 +113,7 @@ class Judge:
         sentence = f"{metric} of {measured.member.id}"
         launches = [*self._earlier(measured.member), *measured.launches]
         # A floor is held on each node by itself, so launches from several hosts are no mixture here.
-        unfit = (*_mixed_stacks(launches), *_invalid([measured]))
+        unfit = (*mixed_stacks(launches), *invalid_in_words([measured]))
         if unfit:
             question = Question(metric, what.unit, measured.member, None, None, sentence, floor=True)
             self._finish(question, _not_judged([measured], None, unfit), [measured])
@@ -250,7 +256,7 @@ class Judge:
         question = Question(
             "work", "", group.of_side(NEW)[0], group.of_side(OLD)[0], None, f"work of {group.name}"
         )
-        reasons = (*_unfit(sides), *unlike_work(group, sides))
+        reasons = (*unfit_in_words(sides), *unlike_work(group, sides))
         if reasons:
             self._finish(question, _not_judged(sides, None, reasons), sides)
 
@@ -280,7 +286,7 @@ class Judge:
         judgement = Judgement(
             Verdict.PASS, *rates, math.nan, len(measured.launches), None, tuple(sentences), wants=0
         )
-        unfit = _unfit([measured])
+        unfit = unfit_in_words([measured])
         if unfit:
             judgement = _not_judged([measured], None, unfit)
         self._finish(
@@ -314,7 +320,7 @@ class Judge:
         cap = self._cap(members[0])
         while True:
             sides = self._source.sides(self._test, members)
-            unfit = (*_unfit(sides), *unlike(sides))
+            unfit = (*unfit_in_words(sides), *unlike(sides))
             if unfit:
                 judgement = _not_judged(sides, question.limit, unfit)
                 break
@@ -400,39 +406,6 @@ class Judge:
         if verdict is Verdict.FAIL or (unreferenced and self._require_references and not oversubscribed):
             raise LimitMissed(message)
         raise Unproven(verdict, message)
-
-
-def _unfit(sides: Sequence[Measurement]) -> tuple[str, ...]:
-    """Return why launches of the sides cannot be judged: facts about the machine or the work, never their times."""
-    launches = [launch for side in sides for launch in side.launches]
-    hosts = _mixed("hosts", {" and ".join(sorted(set(launch.host))) for launch in launches})
-    return (*hosts, *_mixed_stacks(launches), *_invalid(sides))
-
-
-def _mixed_stacks(launches: Sequence[LaunchRecord]) -> tuple[str, ...]:
-    """Say whether one side of a comparison, or all launches where there is one, come from several stacks."""
-    found: tuple[str, ...] = ()
-    for side in sorted({launch.side for launch in launches}):
-        mine = [launch for launch in launches if launch.side == side]
-        found += _mixed("stacks", {f"torch {launch.stack.get('torch')}" for launch in mine})
-    return found
-
-
-def _mixed(what: str, found: set[str]) -> tuple[str, ...]:
-    if len(found) < 2:
-        return ()
-    names = ", ".join(sorted(found))
-    return (f"the launches come from different {what}, which can't be held against each other: {names}",)
-
-
-def _invalid(sides: Sequence[Measurement]) -> tuple[str, ...]:
-    return tuple(
-        f"launch {launch.launch} of {side.member.id}: {reason}"
-        for side in sides
-        for launch in side.launches
-        for reason in launch.reasons
-        if not launch.valid
-    )
 
 
 def _not_judged(sides: Sequence[Measurement], limit: float | None, reasons: tuple[str, ...]) -> Judgement:

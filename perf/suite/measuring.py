@@ -35,8 +35,9 @@ from perf.machine import cores_allowed, system_facts
 from perf.report.lines import profile_place
 from perf.report.stored import NoRun, load
 from perf.report.summary import launch_words
-from perf.suite.bench import Bench, Source, Stored
+from perf.suite.bench import Bench, Source
 from perf.suite.budget import Budget
+from perf.suite.kept import Stored
 from perf.suite.library import library_of, today
 from perf.suite.options import Options
 from perf.suite.plan import Context

@@ -5,7 +5,8 @@ from launch_records import PAIR_GROUP, record_of
 
 from perf import contract, records
 from perf.profiles import PROFILES
-from perf.suite.bench import Bench, Measurement, NotStored, Stored, pick
+from perf.suite.bench import Bench, Measurement, pick
+from perf.suite.kept import NotStored, Stored
 from perf.suite.plan import Context
 
 SINGLE, DDP1, DDP2 = PAIR_GROUP.members
@@ -277,5 +278,5 @@ def test_stored_launches_explain_what_they_were_taken_for():
     stored = Stored([record_of(SINGLE), phases, profile], "old")
 
     assert [phases] == stored.explain([SINGLE])
-    assert [profile, phases] == stored.explain([DDP1, SINGLE])
+    assert [phases, profile] == stored.explain([DDP1, SINGLE])
     assert [] == stored.rates()

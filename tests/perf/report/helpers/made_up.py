@@ -19,8 +19,8 @@ from perf.launch.evidence import GOOD, Evidence, RankEvidence
 from perf.launch.failure import describe, facts
 from perf.limits import LOADER_SHARE, Limit
 from perf.profiles import PROFILES
-from perf.suite.bench import Stored
 from perf.suite.judge import Judge
+from perf.suite.kept import Stored
 from perf.suite.outcomes import LimitMissed, Unproven
 from perf.suite.plan import Context, build_spec
 from perf.verdict.known import Library
