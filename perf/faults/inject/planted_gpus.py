@@ -23,7 +23,7 @@ WAITS_A_STEP = 40
 """About as many as the smallest network has operators: a host that never runs ahead of its device."""
 
 THRASH_BYTES = 64 * 2**20
-"""What is asked for beyond the card's memory: more than the smallest network keeps in its cache."""
+"""What is put into the allocator's cache, so that there is something to free when it tries again."""
 
 
 # Device.
@@ -156,13 +156,14 @@ def allocator_thrash(after: After, rank: Rank) -> None:
     def behind() -> None:
         import torch
 
+        # What the cache holds is given back first: else the next step would be served from it, and nothing would fail.
+        torch.cuda.empty_cache()
         free, _ = torch.cuda.mem_get_info()
-        # More than is free and less than what the cache would give back: cudaMalloc fails once, and succeeds then.
         cached = torch.empty(THRASH_BYTES, dtype=torch.uint8, device="cuda")
         del cached
-        limit = free + THRASH_BYTES // 2
         try:
-            torch.empty(limit, dtype=torch.uint8, device="cuda")
+            # More than the card has left with an empty cache: it is emptied, tried again, and in vain.
+            torch.empty(free + THRASH_BYTES // 2, dtype=torch.uint8, device="cuda")
         except torch.cuda.OutOfMemoryError:
             return
 

@@ -210,6 +210,47 @@ def test_a_share_of_the_steps_stalls(plants, monkeypatch, name, stalls):
     assert {0.02} == set(slept)
 
 
+def test_a_full_card_makes_the_allocator_try_again_in_every_step(plants, monkeypatch):
+    """Each step asks for more than there is, with something in the cache to free before the second try."""
+    import types
+
+    class OutOfMemoryError(RuntimeError):
+        pass
+
+    class Card:
+        """A GPU with 1 GiB, and torch's allocator in front of it."""
+
+        free, cache, retries = 2**30, 0, 0
+
+        def empty(self, size, *, dtype, device):
+            if size > self.free:
+                self.retries += self.cache > 0
+                self.free, self.cache = self.free + self.cache, 0
+                if size > self.free:
+                    raise OutOfMemoryError
+            # Freed at once, as nobody keeps it, and kept in the cache.
+            self.free, self.cache = self.free - size, self.cache + size
+
+        def empty_cache(self):
+            self.free, self.cache = self.free + self.cache, 0
+
+    card, hooks = Card(), []
+    cuda = types.SimpleNamespace(
+        empty_cache=card.empty_cache,
+        mem_get_info=lambda: (card.free, 2**30),
+        OutOfMemoryError=OutOfMemoryError,
+    )
+    monkeypatch.setitem(
+        sys.modules, "torch", types.SimpleNamespace(cuda=cuda, empty=card.empty, uint8="uint8")
+    )
+    module = types.SimpleNamespace(register_optimizer_step_post_hook=hooks.append)
+    plants["allocator-thrash"](lambda name, hook: hook(module), lambda: 0)
+    for _ in range(5):
+        hooks[0](None, None, None)
+
+    assert 5 == card.retries
+
+
 def test_a_synchronized_step_waits_many_times(plants, monkeypatch):
     """The host waits behind each step as often as a network has operators."""
     cuda, _ = steps_of(plants["step-synchronized"], monkeypatch, 3)
