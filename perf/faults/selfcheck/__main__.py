@@ -1,7 +1,7 @@
 """Plant every fault that this machine carries, with clean judgements between; the command under ``nox -s selfcheck``.
 
 Writes ``selfcheck.json`` after each step: how many were planted, caught and named, how many clean judgements alarmed,
-and a row a fault. Exit status 0: all were caught and named, and nothing clean failed. 1: not so. 4: misuse.
+and a row a fault. Exit status 0: all were caught and named, and nothing clean failed. 1: not so. 4: misuse. 130: ended.
 """
 
 from __future__ import annotations
@@ -37,6 +37,7 @@ from perf.suite.options import default_cache_dir
 
 EXIT_NOT_GOOD = 1
 EXIT_USAGE = 4
+EXIT_INTERRUPTED = 130
 
 RESULT = "selfcheck.json"
 
@@ -72,7 +73,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if options.beside:
         beside = Beside(run, where, options.clean, limit)
         planned = dataclasses.replace(planned, steps=tuple(Step(one.fault, 0) for one in planned.steps))
-    results = SelfCheck(run, where, planned, limit, beside).run_all()
+    try:
+        results = SelfCheck(run, where, planned, limit, beside).run_all()
+    except KeyboardInterrupt:
+        _say(f"ended early; what was found until then: {run.folder / RESULT}", sys.stderr)
+        return EXIT_INTERRUPTED
     for line in results.lines():
         _say(line)
     _say(f"files: {run.folder}")
