@@ -19,6 +19,7 @@ from perf.faults.inject.planting import (
     at_step,
     each_step,
     replaced_file,
+    work,
 )
 
 # Communication.
@@ -26,7 +27,7 @@ from perf.faults.inject.planting import (
 
 def slow_rank(after: After, rank: Rank) -> None:
     """One rank comes late to every step."""
-    each_step(after, lambda: time.sleep(SLOW_SECONDS if rank() == LAST_RANK else 0.0))
+    each_step(after, lambda: work(SLOW_SECONDS if rank() == LAST_RANK else 0.0))
 
 
 def rank_order(after: After, rank: Rank) -> None:

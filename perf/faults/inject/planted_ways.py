@@ -9,9 +9,8 @@ from typing import Any
 
 from perf.faults.inject.planting import LAST_RANK, SLOW_SECONDS, After, Plant, Rank, slow_fetch
 
-COLD_SECONDS = 0.4
-"""A whole first epoch of smoke's 64 batches then takes 26 s: also on a machine that others keep busy, where a later one
-was seen to take up to 12 s, that is far more than the limit."""
+COLD_SECONDS = 0.25
+"""Of the processor: a whole first epoch of smoke's 64 batches then takes several times a later one (50 ms a step)."""
 
 
 # Data.
