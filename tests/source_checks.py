@@ -11,7 +11,7 @@ import sys
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Collection, Iterator
 
 ALWAYS_THERE = {"models", "numpy", "perf", "torch", "torchvision"}
 """What a worker file may import at the top, besides the standard library."""
@@ -43,13 +43,16 @@ BUILTIN_TYPES = frozenset(
 )
 
 
-def late_imports_only(tree: ast.Module) -> list[str]:
-    """Optional parts (line_profiler, DALI, anything beyond torch and numpy) are imported inside functions."""
+def late_imports_only(tree: ast.Module, beside: Collection[str] = ()) -> list[str]:
+    """Optional parts (line_profiler, DALI, anything beyond torch and numpy) are imported inside functions.
+
+    `beside` are modules that lie in the file's own folder, which is on the path when it is imported.
+    """
     return [
         f"{node.lineno}: {root} is optional: import it inside the function that needs it"
         for node in _executed_at_import(tree.body)
         for root in _imported_roots(node)
-        if root not in ALWAYS_THERE and root not in sys.stdlib_module_names
+        if root not in ALWAYS_THERE and root not in sys.stdlib_module_names and root not in beside
     ]
 
 
