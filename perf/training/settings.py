@@ -195,7 +195,8 @@ def not_in_force(spec: LaunchSpec, effective: dict[str, Any]) -> list[str]:
             for name, rounded in effective["tf32"].items()
             if not rounded
         ]
-    problems += _unlike_buckets(effective.get("ddp") or {})
+    if spec.bucket_cap_mb is None:
+        problems += _unlike_buckets(effective.get("ddp") or {})
     wanted_type = ACTIVATIONS.get(spec.precision)
     if spec.mode != "io" and wanted_type and effective["activation_dtype"] != wanted_type:
         problems.append(f"activations should be {wanted_type}, are {effective['activation_dtype']}")
@@ -203,7 +204,7 @@ def not_in_force(spec: LaunchSpec, effective: dict[str, Any]) -> list[str]:
 
 
 def _unlike_buckets(ddp: dict[str, Any]) -> list[str]:
-    """Say where DDP's buckets can't be those of its defaults, which is what every variant asks for."""
+    """Say where DDP's buckets can't be those of its defaults, which is what a variant without a size asks for."""
     # Before the first backward pass they are a guess: a loader alone never makes one.
     sizes = (ddp.get("bucket_bytes") or []) if ddp.get("rebuilt") else []
     whole = sum(sizes)

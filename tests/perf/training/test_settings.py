@@ -371,6 +371,9 @@ def test_buckets_that_can_t_be_ddps_own_are_no_setting_of_a_variant(spec, cpu, s
 
     assert [bool(said)] == [bool(problems)]
     assert all(said in problem for problem in problems)
+    # A variant that names a size gets what it asks for, and is held to that.
+    sized = dataclasses.replace(spec, bucket_cap_mb=1)
+    assert [] == [problem for problem in not_in_force(sized, effective) if "DDP sends" in problem]
 
 
 def test_batches_for_a_gpu_are_pinned_unless_the_variant_says_otherwise(spec, cpu):
