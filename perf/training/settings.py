@@ -171,7 +171,7 @@ def not_in_force(spec: LaunchSpec, effective: dict[str, Any]) -> list[str]:
     if spec.pin_memory is not None or spec.loader == "native":
         # torch's own loader pins for a GPU unless the variant says otherwise (`perf.training.session`).
         wanted["loader.pin_memory"] = spec.device == "cuda" if spec.pin_memory is None else spec.pin_memory
-    if spec.strategy == "ddp":
+    if "ddp" in effective:  # where the wrapper was dropped, that is what is said
         wanted["ddp.gradient_as_bucket_view"] = "view" in spec.ddp_switches
         wanted["ddp.static_graph"] = "static" in spec.ddp_switches
         wanted["ddp.broadcast_buffers"] = "nobuffers" not in spec.ddp_switches
@@ -195,18 +195,18 @@ def not_in_force(spec: LaunchSpec, effective: dict[str, Any]) -> list[str]:
             for name, rounded in effective["tf32"].items()
             if not rounded
         ]
-    if spec.bucket_cap_mb is None:
-        problems += _unlike_buckets(effective.get("ddp") or {})
+    problems += _unlike_buckets(spec, effective.get("ddp") or {})
     wanted_type = ACTIVATIONS.get(spec.precision)
     if spec.mode != "io" and wanted_type and effective["activation_dtype"] != wanted_type:
         problems.append(f"activations should be {wanted_type}, are {effective['activation_dtype']}")
     return problems
 
 
-def _unlike_buckets(ddp: dict[str, Any]) -> list[str]:
+def _unlike_buckets(spec: LaunchSpec, ddp: dict[str, Any]) -> list[str]:
     """Say where DDP's buckets can't be those of its defaults, which is what a variant without a size asks for."""
     # Before the first backward pass they are a guess: a loader alone never makes one.
-    sizes = (ddp.get("bucket_bytes") or []) if ddp.get("rebuilt") else []
+    told = ddp.get("rebuilt") and spec.bucket_cap_mb is None
+    sizes = (ddp.get("bucket_bytes") or []) if told else []
     whole = sum(sizes)
     # The first is closed at 1 MiB, each later one but the last at 25 MiB or more.
     most = 2 + whole // BUCKET_BYTES
