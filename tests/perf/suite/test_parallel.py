@@ -32,7 +32,7 @@ def test_autotuning_under_dataparallel_is_caught_and_explained(suite):
 
 
 def test_the_three_ways_are_told(suite):
-    """Speed-up, memory on each GPU and the forward pass's share, at equal batch and workers; the published ones beside."""
+    """Speed-up, memory on each GPU, the forward pass and its share; the published settings beside the fair ones."""
     done = ran(suite, "perf/test_ways.py", "-k", "mnist_cnn and not autotuning", steps={"-dp-": 0.02})
 
     assert 0 == done.status, done.output
