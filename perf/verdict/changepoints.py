@@ -72,9 +72,10 @@ def level_changes(values: Sequence[float], *, least: float = LEAST) -> list[Nomi
     while place + IN_A_ROW <= len(values):
         before = values[max(begin, place - BEFORE) : place]
         centre = statistics.median(before)
-        limit = max(DEVIATIONS * robust_sd(before), least)
         row = [value - centre for value in values[place : place + IN_A_ROW]]
-        if min(row) > limit or max(row) < -limit:
+        # The spread is asked for only where it can matter: a series may have ten thousand results.
+        beyond = min(row) > least or max(row) < -least
+        if beyond and min(map(abs, row)) > DEVIATIONS * robust_sd(before):
             found.append(Nomination(place, statistics.median(row), "level"))
             # From here on the new level is what later results are held against.
             begin, place = place, place + LEAST_BEFORE
