@@ -23,8 +23,8 @@ BEFORE = 20
 """Results before that a new one is held against: enough for a spread, and few enough to follow slow drifts."""
 
 LEAST_BEFORE = 10
-"""Fewer results have no spread worth the name: with 5, three of 200 series of plain noise were nominated, with slow nights
-among them."""
+"""Fewer results have no spread worth the name: with 5, three of 200 series of plain noise were nominated, with slow
+nights among them."""
 
 DEVIATIONS = 2.5
 """Robust standard deviations: three in a row beyond them happen by chance once in millions of normal nights."""
