@@ -4,7 +4,7 @@ What it pretends to be comes from the environment variable FAKE_STACK, a JSON ob
 a member's id -> seconds a step), `fail` (part of a member's id -> message), `facts` (likewise -> what is known of the
 failure), `invalid` (likewise -> reason), `changes` (part of a member's id -> fields of the record), `rates` (name ->
 value, null: none), `host`, `takes` (seconds that a launch really takes), `deaf` (launches don't look at
-CUDA_VISIBLE_DEVICES), `profiled` (whether watched launches say something), `delay` (seconds that each takes), `old_facts` (of
+CUDA_VISIBLE_DEVICES), `profiled` (whether watched launches say something), `old_facts` (of
 the old one of two stacks). FAKE_LOCKS is the folder of the node's locks. All else is real.
 """
 
@@ -237,7 +237,6 @@ def launch(spec: contract.LaunchSpec, stack: Stack, **ignored: Any) -> contract.
             else {}
         )
     )
-    time.sleep(float(SETTINGS.get("delay", 0.0)))
     record = dataclasses.replace(record, **watched_of(spec, seconds))
     return dataclasses.replace(record, **_for(member, "changes", {}))
 
