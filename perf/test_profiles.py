@@ -9,6 +9,7 @@ import pytest
 
 from perf.catalogue import Member, variants
 from perf.report.kernels import PARTS, kernels_in_words, names_in_trace
+from perf.report.lines import launch_profiles, loader_share
 from perf.suite.judge import Judge
 from perf.suite.kept import NotStored
 
@@ -27,6 +28,22 @@ def profiled(bench: Any, member: Member, asked: tuple[str, ...], kind: str) -> A
         return bench.profiled(member, kind)
     except NotStored as reason:
         pytest.skip(str(reason))
+
+
+def test_a_line_profile_counts_every_step(
+    member: Member, bench: Any, limits: Judge, profiles: tuple[str, ...], run_folder: Any
+) -> None:
+    """On each rank a step's lines ran once a step (938 times an epoch of MNIST); the loader's share is told."""
+    launch = profiled(bench, member, profiles, "line-profile")
+    ranks = launch_profiles(launch, run_folder)
+    for rank, steps in zip(ranks, launch.total_steps, strict=True):
+        hits = [line.hits for line in rank.lines if line.line not in rank.loader_lines]
+        # The loop's body; what surrounds it is run once an epoch.
+        assert steps == max(hits), f"rank {rank.rank} trained {steps} steps"
+        assert hits.count(steps) >= 6
+    share = loader_share(ranks[0])
+    said = f"The loader's line takes {share:.1%} of the time of train, the profiler's own with it."
+    limits.tell("loader_line_share", "share", bench.measure(member), share, [said])
 
 
 def test_a_trace_holds_every_part_of_a_step(

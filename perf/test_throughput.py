@@ -81,6 +81,13 @@ def test_no_two_ranks_train_on_the_same_samples(training: Measurement) -> None:
         assert len(first) == len(set(first)), "two ranks got the same first sample: are their seeds the same?"
 
 
+def test_data_were_there_before_the_launch(training: Measurement) -> None:
+    """Records say where samples came from: files that were staged or packaged, or made here; nothing is downloaded."""
+    for launch in training.launches:
+        assert launch.data.get("kind"), "the record does not say what its data are"
+        assert not any("://" in str(value) for value in launch.data.values()), launch.data
+
+
 def test_window_holds_the_samples_that_were_delivered(training: Measurement) -> None:
     """A window's samples are its steps times the batch on every device, less what partial batches lacked."""
     variant = training.member.variant

@@ -1,12 +1,14 @@
 """Makes the pictures of this folder: ``python docs/images/make.py``, with constraints-dev.txt's packages and Chromium.
 
-``report-pass.png`` and ``report-comparison.png`` are drawn from runs that were measured (docs/measurements);
+``report-pass.png``, ``report-comparison.png`` and ``report-stacks.png`` are drawn from runs that were measured
+(docs/measurements; the last is a stack against itself with 2 % more device time planted on one side);
 ``report-fail.png`` and ``report-phone.png`` from a run that was made up (tests/perf/report/helpers/made_up.py), since a
 failing one was not kept.
 """
 
 from __future__ import annotations
 
+import subprocess
 import sys
 import tempfile
 from pathlib import Path
@@ -22,6 +24,20 @@ from perf.report.stored import load  # noqa: E402
 
 HERE = Path(__file__).parent
 MEASURED = [ROOT / "docs" / "measurements" / name for name in ("2026-11-28-h100", "2026-11-28-h100-whole")]
+STACKS = ROOT / "docs" / "measurements" / "2026-11-28-h200" / "planted-2-percent"
+
+
+def judged(run: Path, results: Path) -> Path:
+    """Judge the stored launches of a comparison again, and return the new run's folder."""
+    words = ["perf/test_compare.py", "-k", "step_takes", "--profile=compare-full", "--margin=2%"]
+    # Status 1: the planted slowdown fails.
+    subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", *words, f"--records={run}", f"--results={results}"],
+        cwd=ROOT,
+        check=False,
+        stdout=subprocess.DEVNULL,
+    )
+    return (results / "latest").resolve()
 
 
 def main() -> int:
@@ -35,12 +51,14 @@ def main() -> int:
         old, new = (load(path) for path in MEASURED)
         passing = write([new], folder / "pass.html")
         comparison = write([old, new], folder / "comparison.html")
+        stacks = judged(STACKS, folder / "results") / "report.html"
         failing = write([load(made_up.failing_run(folder / "20261127T101500Z-madeup"))])
         for name, report, section, size in (
             ("report-pass", passing, "#answer", (1100, 1000)),
             ("report-pictures", passing, "#loader", (1100, 1000)),
             ("report-fail", failing, "#answer", (1100, 1450)),
             ("report-comparison", comparison, "#runs", (1100, 900)),
+            ("report-stacks", stacks, "#stacks", (1100, 900)),
             ("report-phone", failing, "#scaling", (390, 844)),
         ):
             dark = name in ("report-phone", "report-pictures")

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from perf.ending import finish
 from perf.launch.telemetry.companion import interpreter
 
 USAGE = """\
@@ -101,4 +102,4 @@ def main(words: Sequence[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    finish(main)

@@ -88,7 +88,8 @@ def rate_rows(records: Sequence[LaunchRecord]) -> list[RateRow]:
     found: dict[tuple[str, str], list[LaunchRecord]] = {}
     for record in records:
         for name in record.rates if record.valid else ():
-            found.setdefault((record.variant, name), []).append(record)
+            side = f"@{record.side}" if record.side else ""
+            found.setdefault((record.variant + side, name), []).append(record)
     rows = []
     for (variant, name), launches in found.items():
         rates = [launch.rates[name] for launch in launches]

@@ -9,6 +9,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 
+from perf.ending import finish
 from perf.launch.cause import FILE_HINT, HINTS, LOG_HINTS
 from perf.launch.machine_facts import unfit_by_telemetry
 from perf.launch.preflight import Demand, NodeFacts, check
@@ -132,4 +133,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    finish(main)

@@ -17,7 +17,7 @@ from perf.verdict.system import system_of
 
 __all__ = ["complaint", "library_of", "read_references", "today"]
 
-PLANS = ("window", "epochs", "audit", "rates")
+PLANS = ("window", "epochs", "solution", "audit", "rates")
 
 
 def complaint(variant: str) -> str | None:

@@ -17,6 +17,7 @@ from typing import Any, Callable, Optional
 import torch
 
 from models.interface import load_workload, workload_names
+from perf.ending import finish
 from perf.training.identity import device_name
 from perf.training.stackinfo import stack_info
 
@@ -134,4 +135,4 @@ def main(arguments: Sequence[str]) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    finish(lambda: main(sys.argv[1:]))

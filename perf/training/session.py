@@ -286,7 +286,9 @@ class Session:
             timer = self._phases = PhaseTimer(self._clock())
             return lambda epoch: train_in_phases(model, device, feed, loss_function, optimizer, meter, timer)
         if spec.trace:
-            tracer = self._tracer = make_tracer(spec, self._identity.rank, device, meter.warmup_steps)
+            # A step behind the window's beginning, where ranks agree on its length by a collective of their own.
+            begins = meter.warmup_steps + 1
+            tracer = self._tracer = make_tracer(spec, self._identity.rank, device, begins)
             return lambda epoch: train_traced(model, device, feed, loss_function, optimizer, meter, tracer)
         if spec.line_profile:
             return self._profiled(

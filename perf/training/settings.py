@@ -172,32 +172,49 @@ def not_in_force(spec: LaunchSpec, effective: dict[str, Any]) -> list[str]:
         # torch's own loader pins for a GPU unless the variant says otherwise (`perf.training.session`).
         wanted["loader.pin_memory"] = spec.device == "cuda" if spec.pin_memory is None else spec.pin_memory
     if "ddp" in effective:  # where the wrapper was dropped, that is what is said
-        wanted["ddp.gradient_as_bucket_view"] = "view" in spec.ddp_switches
-        wanted["ddp.static_graph"] = "static" in spec.ddp_switches
-        wanted["ddp.broadcast_buffers"] = "nobuffers" not in spec.ddp_switches
-        if spec.bucket_cap_mb is not None:
-            wanted["ddp.bucket_cap_bytes"] = spec.bucket_cap_mb * 1024**2
+        wanted.update(_wanted_of_ddp(spec))
     found = {name: _dig(effective, name) for name in wanted}
     problems = [f"{n} should be {wanted[n]}, is {found[n]}" for n in wanted if wanted[n] != found[n]]
     if not str(effective["device"]).startswith(spec.device):
         problems.append(f"parameters should be on {spec.device}, are on {effective['device']}")
-    if spec.precision == "fp32" and spec.mode != "io":
+    if spec.mode != "io":
+        problems += _other_precision(spec, effective)
+    problems += _unlike_buckets(spec, effective.get("ddp") or {})
+    return problems
+
+
+def _wanted_of_ddp(spec: LaunchSpec) -> dict[str, Any]:
+    """Return the settings of DistributedDataParallel that a launch asks for; none where it is not in it."""
+    if spec.strategy != "ddp":
+        return {}
+    cap = {} if spec.bucket_cap_mb is None else {"ddp.bucket_cap_bytes": spec.bucket_cap_mb * 1024**2}
+    return {
+        "ddp.gradient_as_bucket_view": "view" in spec.ddp_switches,
+        "ddp.static_graph": "static" in spec.ddp_switches,
+        "ddp.broadcast_buffers": "nobuffers" not in spec.ddp_switches,
+        **cap,
+    }
+
+
+def _other_precision(spec: LaunchSpec, effective: dict[str, Any]) -> list[str]:
+    """Say where the precision that was asked for is not the one that was computed in."""
+    problems = []
+    if spec.precision == "fp32":
         problems += [
             f"fp32 was asked for, but a float32 {name} has the relative error {effective['product_error'][name]:.1e} "
             f"of TF32; look for NVIDIA_TF32_OVERRIDE and TORCH_ALLOW_TF32_CUBLAS_OVERRIDE in the environment"
             for name, rounded in effective["tf32"].items()
             if rounded
         ]
-    if spec.precision == "tf32" and spec.mode != "io":
+    if spec.precision == "tf32":
         problems += [
             f"tf32 was asked for, but a float32 {name} is exact to {effective['product_error'][name]:.1e}; "
             f"look for NVIDIA_TF32_OVERRIDE=0 in the environment"
             for name, rounded in effective["tf32"].items()
             if not rounded
         ]
-    problems += _unlike_buckets(spec, effective.get("ddp") or {})
     wanted_type = ACTIVATIONS.get(spec.precision)
-    if spec.mode != "io" and wanted_type and effective["activation_dtype"] != wanted_type:
+    if wanted_type and effective["activation_dtype"] != wanted_type:
         problems.append(f"activations should be {wanted_type}, are {effective['activation_dtype']}")
     return problems
 

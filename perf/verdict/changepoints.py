@@ -22,8 +22,9 @@ IN_A_ROW = 3
 BEFORE = 20
 """Results before that a new one is held against: enough for a spread, and few enough to follow slow drifts."""
 
-LEAST_BEFORE = 5
-"""Fewer results have no spread worth the name."""
+LEAST_BEFORE = 10
+"""Fewer results have no spread worth the name: with 5, three of 200 series of plain noise were nominated, with slow
+nights among them."""
 
 DEVIATIONS = 2.5
 """Robust standard deviations: three in a row beyond them happen by chance once in millions of normal nights."""
@@ -71,9 +72,10 @@ def level_changes(values: Sequence[float], *, least: float = LEAST) -> list[Nomi
     while place + IN_A_ROW <= len(values):
         before = values[max(begin, place - BEFORE) : place]
         centre = statistics.median(before)
-        limit = max(DEVIATIONS * robust_sd(before), least)
         row = [value - centre for value in values[place : place + IN_A_ROW]]
-        if min(row) > limit or max(row) < -limit:
+        # The spread is asked for only where it can matter: a series may have ten thousand results.
+        beyond = min(row) > least or max(row) < -least
+        if beyond and min(map(abs, row)) > DEVIATIONS * robust_sd(before):
             found.append(Nomination(place, statistics.median(row), "level"))
             # From here on the new level is what later results are held against.
             begin, place = place, place + LEAST_BEFORE

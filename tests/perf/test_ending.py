@@ -32,6 +32,8 @@ def without_reader(*words):
         ("perf.report", "--help"),
         ("perf.cluster", "--help"),
         ("perf.calibration", "--help"),
+        ("perf.comparing", "--help"),
+        ("perf.faults.selfcheck", "--help"),
         ("perf.data", "--help"),
         ("perf.launch.telemetry",),
         ("perf.replay", "tests/data/throughput_history.csv"),

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from perf import contract, records
+from perf.ending import finish
 from perf.faults.catalogue import FAULTS
 from perf.faults.fault import Fault
 from perf.faults.on_cpu import ON_CPU
@@ -244,4 +245,4 @@ def _parser() -> argparse.ArgumentParser:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    finish(main)

@@ -17,6 +17,7 @@ from types import TracebackType
 from typing import Self
 
 from perf import records
+from perf.ending import finish
 from perf.faults.selfcheck.carry import Where
 from perf.faults.selfcheck.clean import cleaner_of
 from perf.faults.selfcheck.results import Clean
@@ -105,7 +106,7 @@ def main(arguments: Sequence[str]) -> int:
 
 if __name__ == "__main__":
     try:
-        sys.exit(main(sys.argv[1:]))
+        finish(lambda: main(sys.argv[1:]))
     except KeyboardInterrupt:
         # Ended by whoever started it: what was found is in the file.
         sys.exit(130)

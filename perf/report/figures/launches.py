@@ -113,7 +113,9 @@ def sides(records: Sequence[LaunchRecord], letters: Mapping[str, str] | None = N
     members: dict[_Key, list[LaunchRecord]] = {}
     for record in plain:
         stack = stacks[stack_key(record.stack)] if many else ""
-        key = (record.group, record.variant, record.plan, stack, letters.get(record.run, ""))
+        # A stack that is compared with itself has two sides all the same.
+        variant = record.variant + (f"@{record.side}" if record.side else "")
+        key = (record.group, variant, record.plan, stack, letters.get(record.run, ""))
         members.setdefault(key, []).append(record)
     groups: dict[str, list[_Key]] = {}
     for key in members:

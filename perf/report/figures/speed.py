@@ -19,6 +19,10 @@ _STRATEGIES = ("ddp", "dp", "ranks", "tiny")
 _LADDER = ("ladder", "tuned", "overlap")
 
 
+SCALING = ("weak", "weak_real", "weak_data", "strong", "strong_real")
+"""Groups that are curves of scaling: on data that lie on the device, on the real loader, the loader alone."""
+
+
 def strategies(groups: Groups) -> list[Figure]:
     """Step time alone, with DataParallel and with DistributedDataParallel, a picture a group."""
     figures = []
@@ -114,9 +118,15 @@ def ladder(groups: Groups) -> list[Figure]:
 
 
 def scaling(groups: Groups) -> list[Figure]:
-    """Throughput over devices beside the ideal line: weak scaling, since the batch a device stays."""
+    """Throughput over devices beside the ideal line: weak scaling (as many samples a device) and strong (in all)."""
     figures = []
-    for group, found in _of(groups, ("ddp",)).items():
+    for group, found in _of(groups, ("ddp", *SCALING)).items():
+        weak = not question_of(group).startswith("strong")
+        kept = (
+            "Weak scaling: each device keeps its batch."
+            if weak
+            else "Strong scaling: the devices share the batch."
+        )
         kinds: dict[tuple[str, str], list[Side]] = {}
         for side in found:
             kinds.setdefault((side.first.strategy, side.run), []).append(side)
@@ -163,7 +173,7 @@ def scaling(groups: Groups) -> list[Figure]:
             Figure(
                 f"scaling-{group}",
                 f"Scaling, {clean(group)}",
-                "Weak scaling: each device keeps its batch. Efficiency is throughput over devices × one process.",
+                f"{kept} Efficiency is throughput over devices × one process.",
                 Axis("devices", ticks=_whole(map(_devices, found))),
                 Axis("throughput (samples/s)", from_zero=True),
                 series,

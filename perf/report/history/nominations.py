@@ -19,6 +19,10 @@ from perf.verdict.changepoints import (
 __all__ = ["Day", "Nominated", "day_of", "days_of", "nominate"]
 
 
+DAY = 86400.0
+"""Seconds of a day of UTC."""
+
+
 @dataclass(frozen=True)
 class Nominated:
     """A place in a series that was nominated."""
@@ -67,12 +71,12 @@ def nominate(series: Sequence[Series]) -> list[Nominated]:
                 for one in mine
             ]
         )
-        by_day: dict[tuple[str, str], list[tuple[Series, int, float]]] = {}
+        by_day: dict[tuple[str, int], list[tuple[Series, int, float]]] = {}
         for one in mine:
             for place, (observation, change) in enumerate(
                 zip(one.observations, excursions(one.scaled), strict=True)
             ):
-                by_day.setdefault((one.system, day_of(observation.when)), []).append((one, place, change))
+                by_day.setdefault((one.system, int(observation.when // DAY)), []).append((one, place, change))
         for together in by_day.values():
             for hit in incidents([change for *_, change in together], noise):
                 one, place, change = together[hit]
@@ -87,12 +91,17 @@ def days_of(nominated: Sequence[Nominated], series: Sequence[Series]) -> list[Da
     for one in sorted(nominated, key=lambda one: one.when):
         found.setdefault((day_of(one.when), one.series.system), []).append(one)
     counts = Counter(
-        (day_of(o.when), one.system, one.quantity.key) for one in series for o in one.observations
+        (int(o.when // DAY), one.system, one.quantity.key) for one in series for o in one.observations
     )
     return [
-        Day(day, system, mine, _reading(mine, {q.key: counts[day, system, q.key] for q in QUANTITIES}))
+        Day(day, system, mine, _reading(mine, _measured(counts, int(mine[0].when // DAY), system)))
         for (day, system), mine in found.items()
     ]
+
+
+def _measured(counts: Counter[tuple[int, str, str]], day: int, system: str) -> dict[str, int]:
+    """Return how many variants had each quantity on a day."""
+    return {quantity.key: counts[day, system, quantity.key] for quantity in QUANTITIES}
 
 
 def _reading(nominated: Sequence[Nominated], measured: dict[str, int]) -> str:

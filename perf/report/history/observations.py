@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import re
 from collections.abc import Iterable, Sequence
@@ -87,12 +88,12 @@ class Series:
     variant: str
     observations: list[Observation]
 
-    @property
+    @functools.cached_property
     def values(self) -> list[float]:
         """The numbers, as they are."""
         return [value for one in self.observations if (value := self.quantity.of(one)) is not None]
 
-    @property
+    @functools.cached_property
     def scaled(self) -> list[float]:
         """The numbers on the scale on which differences count."""
         return [self.quantity.scaled(value) for value in self.values]

@@ -122,3 +122,14 @@ def test_a_launch_on_one_of_two_nodes_is_a_step_too(make_spec):
 
     assert ["srun", "--nodes=1"] == words[:2]
     assert "--standalone" in words
+
+
+def test_nsys_stands_before_the_stacks_python(make_spec):
+    """It starts what it sees, torchrun's ranks too; without it the command is what it was."""
+    command = worker_command(make_spec(out_dir="/o", trace="nsys"), STACK, "/o/spec.json")
+    plain = worker_command(make_spec(out_dir="/o"), STACK, "/o/spec.json")
+
+    assert ["nsys", "profile"] == command[:2]
+    assert "--capture-range=cudaProfilerApi" in command
+    assert "--output=/o/trace.nsys-rep" in command
+    assert plain == command[-len(plain) :]

@@ -142,3 +142,58 @@ def test_environment_holds_both_stacks(suite):
     done = suite("perf", "--against=old/python", *ONE)
     environment = json.loads((done.run.folder / "environment.json").read_text(encoding="utf-8"))
     assert "fake" == environment["against"]["name"] == environment["stack"]["name"]
+
+
+def test_what_moved_is_explained_after_it_was_judged(suite):
+    """Extra launches of both sides that are never judged; a record, sentences in the failure, a section of the page."""
+    done = suite(
+        "perf",
+        "--against=old/python",
+        "-k",
+        "step and mnist_cnn-single-1cpu-fp32-native]",
+        steps={"mnist": 0.01, "@new": 0.0125},
+        profiled=True,
+    )
+    assert 1 == done.status, done.output
+    (line,) = (done.run.folder / "explanations.jsonl").read_text(encoding="utf-8").splitlines()
+    explained = json.loads(line)
+    assert [0.004, 0.0065] == [round(seconds, 4) for seconds in explained["phases"]["backward"]]
+    assert "The phase that moved: backward +2.5 ms" in " ".join(done.output.split())
+    assert "aten::convolution_backward (3 to 5.5 ms a step)" in " ".join(done.output.split())
+    assert "Why it moved" in (done.run.folder / "report.html").read_text(encoding="utf-8")
+    # Profiled launches are beside the judged ones: seven a side decided.
+    (verdict,) = done.run.verdicts()
+    assert 7 == verdict.launches
+
+
+def test_what_did_not_move_is_explained_on_request_only(suite):
+    """Launches that nobody needs are not taken."""
+    for option, expected in (((), False), (("--why",), True)):
+        done = suite(
+            "perf",
+            "--against=old/python",
+            "-k",
+            "step and mnist_cnn-single-1cpu-fp32-native]",
+            *option,
+            profiled=True,
+        )
+        assert 0 == done.status, done.output
+        assert expected == (done.run.folder / "explanations.jsonl").exists()
+
+
+def test_what_a_budget_has_no_time_for_is_skipped_with_its_reason(suite):
+    """The most telling comparison is asked; nothing is left out silently."""
+    done = suite("perf", "--against=old/python", "--budget=1s", "-k", "step and cpu", "-rs", delay=0.2)
+    assert "not asked: " in done.output
+    assert "of the budget of 1 s are left" in " ".join(done.output.split())
+    assert 1 <= len(done.run.verdicts()) < 7
+    assert 4 == suite("perf", "--against=old/python", "--budget=soon").status
+
+
+def test_what_differs_between_the_stacks_is_shown_before_anything_is_launched(suite):
+    """In the terminal, and in the page's environment."""
+    done = suite("perf", "--against=old/python", *ONE, old_facts={"torch": "2.9.1"})
+    assert done.output.index("what differs between the two stacks") < done.output.index("test session starts")
+    assert "2.9.1" in done.output
+    page = (done.run.folder / "report.html").read_text(encoding="utf-8")
+    assert "What differs between the two stacks" in page

@@ -37,7 +37,7 @@ def test_a_healthy_smoke_run_ends_with_0_and_leaves_every_file(suite):
         assert (done.run.folder / name).is_file()
     metrics = {v.metric for v in done.run.verdicts()}
     judged = {"throughput", "loader_share", "ddp_overhead", "first_epoch_penalty"}
-    assert {*judged, "first_epoch_excess"} == metrics
+    assert {*judged, "first_epoch_excess", "ddp_knob", "all_reduces"} == metrics
     variants = Counter(r.variant for r in done.run.records())
     assert 5 == variants["mnist_cnn-single-1cpu-fp32-native-synthetic"] - 1
     assert 1 == variants["mnist_cnn-ddp-2cpu-gloo-fp32-native"]

@@ -76,3 +76,10 @@ def test_groups_are_sorted_and_read(launch):
     assert {"b@n": 2, "a@n": 1} == {name: len(group) for name, group in found.items()}
     assert ["b@n", "a@n"] == list(found)
     assert ("loader", "odd") == (question_of("loader@mnist_cnn-gpu"), question_of("odd"))
+
+
+def test_a_stack_beside_itself_has_two_sides(launch):
+    """Their launches are not mixed, though variant and stack are the same."""
+    found = sides([launch(side=side, median_step_seconds=s) for side, s in (("old", 0.1), ("new", 0.2))])
+    assert ["@old", "@new"] == [side.variant[-4:] for side in found]
+    assert [0.1, 0.2] == [side.step.median for side in found]

@@ -21,12 +21,12 @@ def groups(*names, **options):
 
 
 def test_strategies_are_held_against_each_other():
-    """DataParallel and DDP are bars of one picture, each with a dot a launch and its table row."""
+    """DataParallel, DDP and one process are bars of one picture, each with a dot a launch and its table row."""
     (figure,) = strategies(groups("dp"))
     bars, dots = figure.series
-    assert ({"bars", "points"}, 2, 10) == ({bars.kind, dots.kind}, len(bars.x), len(dots.x))
+    assert ({"bars", "points"}, 3, 15) == ({bars.kind, dots.kind}, len(bars.x), len(dots.x))
     assert all(low <= x <= high for low, x, high in zip(bars.low, bars.x, bars.high, strict=True))
-    assert ["5", "5"] == [row[1] for row in figure.table.rows]
+    assert ["5", "5", "5"] == [row[1] for row in figure.table.rows]
     assert "(ms)" in figure.x.title
 
 
@@ -80,6 +80,15 @@ def test_one_device_alone_does_not_scale():
     assert [] == scaling(one)
 
 
+@pytest.mark.parametrize(("name", "word"), [("weak_real", "Weak"), ("strong", "Strong")])
+def test_curves_of_scaling_say_which_kind_they_are(name, word):
+    """1, 2, 4 and 8 devices beside the ideal line, in groups of their own."""
+    (figure,) = scaling(groups(name))
+    assert figure.caption.startswith(f"{word} scaling")
+    assert (1.0, 2.0, 4.0, 8.0) == figure.x.ticks
+    assert "ideal" == figure.series[0].role
+
+
 def test_a_floor_is_a_line_across_its_own_row(verdict):
     """Only the variant that has a reference gets a line, and the caption says what it is; else that there is none."""
     found = groups("dp")
@@ -92,7 +101,7 @@ def test_a_floor_is_a_line_across_its_own_row(verdict):
     assert [] == figure.bands
     (without,) = floors(found, [])
     assert ([], True) == (without.lines, "No reference" in without.caption)
-    assert 10 == len(without.series[0].x)
+    assert 15 == len(without.series[0].x)
 
 
 def test_a_reference_is_a_band_as_wide_above_as_below(verdict):

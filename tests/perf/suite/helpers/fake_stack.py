@@ -4,7 +4,8 @@ What it pretends to be comes from the environment variable FAKE_STACK, a JSON ob
 a member's id -> seconds a step), `fail` (part of a member's id -> message), `facts` (likewise -> what is known of the
 failure), `invalid` (likewise -> reason), `changes` (part of a member's id -> fields of the record), `rates` (name ->
 value, null: none), `host`, `takes` (seconds that a launch really takes), `deaf` (launches don't look at
-CUDA_VISIBLE_DEVICES). FAKE_LOCKS is the folder of the node's locks. All else is real.
+CUDA_VISIBLE_DEVICES), `profiled` (whether watched launches say something), `old_facts` (of
+the old one of two stacks). FAKE_LOCKS is the folder of the node's locks. All else is real.
 """
 
 from __future__ import annotations
@@ -236,7 +237,19 @@ def launch(spec: contract.LaunchSpec, stack: Stack, **ignored: Any) -> contract.
             else {}
         )
     )
+    record = dataclasses.replace(record, **watched_of(spec, seconds))
     return dataclasses.replace(record, **_for(member, "changes", {}))
+
+
+def watched_of(spec: contract.LaunchSpec, seconds: float) -> dict[str, Any]:
+    """Return what is seen of a watched launch, where the settings say `profiled`: backward takes what is over 6 ms."""
+    found: dict[str, Any] = {}
+    if SETTINGS.get("profiled") and spec.phases:
+        found["phase_seconds"] = [{"forward": [0.006], "backward": [round(seconds, 4) - 0.006]}]
+    if SETTINGS.get("profiled") and spec.watch_operators:
+        taken = round(seconds, 4) - 0.007
+        found["operators"] = [{"aten::convolution_backward": contract.Operator(2.0, taken, 0.0)}]
+    return found
 
 
 def find_stack(option: str | None, *ignored: Any, **also: Any) -> Stack:
@@ -251,6 +264,8 @@ def find_stack(option: str | None, *ignored: Any, **also: Any) -> Stack:
         "gpus": gpus,
         "nccl": "2" if gpus else None,
     }
+    if option == "old/python":
+        facts |= SETTINGS.get("old_facts", {})
     return Stack("fake", "python3", facts)
 
 

@@ -1,0 +1,102 @@
+"""The suite on several made-up GPUs: DDP's knobs, the three ways, scaling; and what is said of them."""
+
+from __future__ import annotations
+
+import pytest
+
+GPUS = {"cores": 32, "gpus": 4}
+
+
+def ran(suite, *arguments: str, **settings):
+    done = suite(
+        *arguments, "--profile", "full", "--device", "cuda", "--launches", "5", "-rs", **GPUS, **settings
+    )
+    assert "INTERNALERROR" not in done.output
+    return done
+
+
+def test_autotuning_under_dataparallel_is_caught_and_explained(suite):
+    """Four times the step is beyond the bound; the reason says whose cache is lost, and what to do."""
+    done = ran(
+        suite,
+        "perf/test_ways.py",
+        "-k",
+        "autotuning and mnist_cnn",
+        steps={"native-autotune": 0.04},
+    )
+
+    assert 1 == done.status, done.output
+    (verdict,) = [v for v in done.run.verdicts() if v.metric == "autotuned_dp"]
+    assert "fail" == verdict.verdict
+    assert "starts new threads for every forward pass" in " ".join(verdict.reasons)
+
+
+def test_the_three_ways_are_told(suite):
+    """Speed-up, memory on each GPU, the forward pass and its share; the published settings beside the fair ones."""
+    done = ran(suite, "perf/test_ways.py", "-k", "mnist_cnn and not autotuning", steps={"-dp-": 0.02})
+
+    assert 0 == done.status, done.output
+    found = {v.metric: v for v in done.run.verdicts()}
+    assert {"speed_up", "uneven_memory", "forward_share", "epoch_speed_up", "published_speed_up"} == set(
+        found
+    )
+    assert "confounded" in " ".join(found["published_speed_up"].reasons)
+    assert 0.2 == pytest.approx(found["forward_share"].estimate)
+    memory = [v for v in done.run.verdicts() if v.metric == "uneven_memory" and "-dp-" in v.variant]
+    assert 2.0 == memory[0].estimate
+
+
+def test_communication_and_knobs_are_told(suite):
+    """The share that no_sync saves, the all-reduces of each cap, the rank that is slowest, NCCL's transport."""
+    done = ran(
+        suite,
+        "perf/test_ddp_knobs.py",
+        "-k",
+        "(talk or knobs) and mnist_cnn",
+        steps={"-nosync-": 0.008},
+    )
+
+    assert 0 == done.status, done.output
+    shares = [v for v in done.run.verdicts() if v.metric == "communication_share"]
+    assert [pytest.approx(0.2, abs=0.02)] * 2 == [v.estimate for v in shares]
+    counts = {v.variant: v for v in done.run.verdicts() if v.metric == "all_reduces"}
+    capped = counts["mnist_cnn-ddp-2gpu-nccl-bucket25-fp32-native-synthetic"]
+    assert 1.0 == capped.estimate
+    assert "An unset bucket_cap_mb is not the same as 25" in " ".join(capped.reasons)
+
+
+def test_a_transport_of_the_network_within_a_node_fails(suite):
+    """NCCL over sockets between GPUs of one node is an exact fact, and has a remedy."""
+    done = ran(
+        suite,
+        "perf/test_ddp_knobs.py",
+        "-k",
+        "no_network and talk and mnist_cnn",
+        changes={"ddp-2gpu-nccl-fp32": {"telemetry": {"transports": {"NET/Socket": 2}}}},
+    )
+
+    assert 1 == done.status, done.output
+    assert "NET/Socket" in done.output
+    assert "NCCL_P2P_DISABLE" in done.output
+
+
+def test_scaling_is_judged_at_every_world_size_that_there_is(suite):
+    """2 and 4 GPUs are judged, 8 are skipped with the reason; a step that takes twice as long is beyond the limit."""
+    done = ran(
+        suite,
+        "perf/test_scaling.py",
+        "-k",
+        "(weak or strong) and mnist_cnn and not data",
+        steps={"ddp-4gpu": 0.02},
+    )
+
+    assert 1 == done.status, done.output
+    verdicts = {v.test: v for v in done.run.verdicts() if v.metric == "weak_scaling_overhead"}
+    assert "pass" == verdicts["test_scaling_keeps_its_efficiency[weak@mnist_cnn-gpu-2]"].verdict
+    failed = verdicts["test_scaling_keeps_its_efficiency[weak@mnist_cnn-gpu-4]"]
+    assert "fail" == failed.verdict
+    assert "efficiency alone was judged" in " ".join(failed.reasons)
+    told = {v.test: v for v in done.run.verdicts() if v.metric == "scaling_efficiency"}
+    strong = told["test_efficiency_is_told[strong@mnist_cnn-gpu-2of4]"]
+    assert 0.5 == pytest.approx(strong.estimate, abs=0.02)
+    assert "needs 8 GPUs, 4 here" in done.output
