@@ -171,15 +171,15 @@ def not_in_force(spec: LaunchSpec, effective: dict[str, Any]) -> list[str]:
     if spec.pin_memory is not None or spec.loader == "native":
         # torch's own loader pins for a GPU unless the variant says otherwise (`perf.training.session`).
         wanted["loader.pin_memory"] = spec.device == "cuda" if spec.pin_memory is None else spec.pin_memory
-    wanted.update(_wanted_of_ddp(spec))
+    if "ddp" in effective:  # where the wrapper was dropped, that is what is said
+        wanted.update(_wanted_of_ddp(spec))
     found = {name: _dig(effective, name) for name in wanted}
     problems = [f"{n} should be {wanted[n]}, is {found[n]}" for n in wanted if wanted[n] != found[n]]
     if not str(effective["device"]).startswith(spec.device):
         problems.append(f"parameters should be on {spec.device}, are on {effective['device']}")
     if spec.mode != "io":
         problems += _other_precision(spec, effective)
-    if spec.bucket_cap_mb is None:
-        problems += _unlike_buckets(effective.get("ddp") or {})
+    problems += _unlike_buckets(spec, effective.get("ddp") or {})
     return problems
 
 
@@ -219,10 +219,11 @@ def _other_precision(spec: LaunchSpec, effective: dict[str, Any]) -> list[str]:
     return problems
 
 
-def _unlike_buckets(ddp: dict[str, Any]) -> list[str]:
+def _unlike_buckets(spec: LaunchSpec, ddp: dict[str, Any]) -> list[str]:
     """Say where DDP's buckets can't be those of its defaults, which is what a variant without a size asks for."""
     # Before the first backward pass they are a guess: a loader alone never makes one.
-    sizes = (ddp.get("bucket_bytes") or []) if ddp.get("rebuilt") else []
+    told = ddp.get("rebuilt") and spec.bucket_cap_mb is None
+    sizes = (ddp.get("bucket_bytes") or []) if told else []
     whole = sum(sizes)
     # The first is closed at 1 MiB, each later one but the last at 25 MiB or more.
     most = 2 + whole // BUCKET_BYTES

@@ -366,7 +366,14 @@ MIB = 2**20
 )
 def test_buckets_that_can_t_be_ddps_own_are_no_setting_of_a_variant(spec, cpu, sizes, rebuilt, said):
     """More messages than its sizes give, or a single one; before the first backward pass nobody can tell."""
-    effective = {**run(spec, cpu), "ddp": {"bucket_bytes": sizes, "rebuilt": rebuilt}}
+    defaults = {
+        "gradient_as_bucket_view": False,
+        "static_graph": False,
+        "broadcast_buffers": True,
+        "bucket_cap_bytes": MIB,
+    }
+    ddp = {**defaults, "bucket_bytes": sizes, "rebuilt": rebuilt}
+    effective = {**run(spec, cpu), "ddp": ddp}
     problems = not_in_force(spec, effective)
 
     assert [bool(said)] == [bool(problems)]
