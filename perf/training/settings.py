@@ -161,7 +161,8 @@ def not_in_force(spec: LaunchSpec, effective: dict[str, Any]) -> list[str]:
         wanted["loader.prefetch_factor"] = spec.prefetch
     if spec.pin_memory is not None:
         wanted["loader.pin_memory"] = spec.pin_memory
-    if spec.strategy == "ddp":
+    # Without the wrapper there are no knobs to read; that it is missing is a sentence of its own.
+    if spec.strategy == "ddp" and "ddp" in effective:
         wanted["ddp.gradient_as_bucket_view"] = "view" in spec.ddp_switches
         wanted["ddp.static_graph"] = "static" in spec.ddp_switches
         wanted["ddp.broadcast_buffers"] = "nobuffers" not in spec.ddp_switches
