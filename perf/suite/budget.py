@@ -64,7 +64,7 @@ class Budget:
 
     def _refused(self, members: Sequence[Member], launches: int) -> str | None:
         needed = self._needs(members, launches)
-        if needed <= self.left and self.left > 0.0:
+        if not self._taken or (needed <= self.left and self.left > 0.0):
             return None
         many = launches * len(members)
         return (

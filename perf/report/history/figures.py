@@ -14,7 +14,7 @@ from perf.report.text import clean, number
 
 __all__ = ["MOST_POINTS", "history_sections"]
 
-MOST_POINTS = 1000
+MOST_POINTS = 500
 """Points of a line: more than a screen has columns for. A longer series is drawn as medians of as many neighbours."""
 
 MOST_STACKS = 12

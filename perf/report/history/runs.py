@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import re
 import statistics
@@ -65,44 +66,44 @@ class _Launch(msgspec.Struct):
 _DECODER = msgspec.json.Decoder(_Launch)
 
 
-def find_runs(folders: Sequence[Path]) -> Iterator[Path]:
+def find_runs(folders: Sequence[Path]) -> Iterator[str]:
     """Yield every run in some folders, each once: a folder that is a run itself, or the runs in it."""
+    # Text, since there may be ten thousand: making a Path of each takes longer than reading its run.
     seen = set()
-    for folder in folders:
-        if (folder / RECORDS).is_file():
+    for folder in map(os.path.realpath, folders):
+        if os.path.isfile(f"{folder}/{RECORDS}"):
             found = [folder]
         else:
-            found = [
-                Path(entry.path)
-                for entry in sorted(os.scandir(folder), key=lambda entry: entry.name)
-                # `latest` is a link to one of the others.
-                if not entry.is_symlink() and os.path.isfile(os.path.join(entry.path, RECORDS))
-            ]
+            # `latest` is a link to one of the others.
+            names = sorted(entry.name for entry in os.scandir(folder) if entry.is_dir(follow_symlinks=False))
+            found = [f"{folder}/{name}" for name in names if os.path.isfile(f"{folder}/{name}/{RECORDS}")]
         for run in found:
-            real = os.path.realpath(run)
-            if real not in seen:
-                seen.add(real)
+            if run not in seen:
+                seen.add(run)
                 yield run
 
 
-def read_run(folder: Path, notes: list[str]) -> list[Observation]:
+def read_run(folder: str | Path, notes: list[str]) -> list[Observation]:
     """Return an observation a variant of one run; a line that can't be read is named in `notes`."""
     launches: dict[str, list[_Launch]] = {}
-    for number, line in enumerate((folder / RECORDS).read_bytes().split(b"\n"), start=1):
+    with open(f"{folder}/{RECORDS}", "rb") as file:
+        lines = file.read().split(b"\n")
+    for number, line in enumerate(lines, start=1):
         if not line.strip():
             continue
         try:
             launch = _DECODER.decode(line)
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-            notes.append(f"{folder / RECORDS}:{number}: left out: {error}")
+            notes.append(f"{folder}/{RECORDS}:{number}: left out: {error}")
             continue
         if launch.counts:
             launches.setdefault(launch.variant, []).append(launch)
     if not launches:
         return []
-    system = _system(folder / ENVIRONMENT, notes)
+    system = _system(f"{folder}/{ENVIRONMENT}", notes)
+    name = os.path.basename(folder)
     return with_ratios(
-        [_observation(variant, found, system, folder.name, launches) for variant, found in launches.items()]
+        [_observation(variant, found, system, name, launches) for variant, found in launches.items()]
     )
 
 
@@ -142,13 +143,18 @@ class _Environment(msgspec.Struct):
 _ENVIRONMENT_DECODER = msgspec.json.Decoder(_Environment)
 
 
-def _system(path: Path, notes: list[str]) -> str:
+def _system(path: str, notes: list[str]) -> str:
     """Name the system that a run was made on, without its power limit: which may be what changed."""
     try:
-        found = _ENVIRONMENT_DECODER.decode(path.read_bytes())
+        with open(path, "rb") as file:
+            found = _ENVIRONMENT_DECODER.decode(file.read())
     except (OSError, msgspec.MsgspecError) as error:
         notes.append(f"{path}: the system is not known: {error}")
         return "unknown system"
-    gpus = [{"name": gpu.name} for gpu in found.stack.gpus]
-    system = system_of({"stack": {"gpus": gpus}, "cpu_model": found.cpu_model})
+    return _named(tuple(gpu.name for gpu in found.stack.gpus), found.cpu_model)
+
+
+@functools.cache
+def _named(gpus: tuple[str, ...], cpu: str | None) -> str:
+    system = system_of({"stack": {"gpus": [{"name": name} for name in gpus]}, "cpu_model": cpu})
     return f"{system.gpus} x {system.gpu}" if system.gpus else str(system.cpu or "unknown system")

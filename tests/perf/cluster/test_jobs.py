@@ -63,7 +63,7 @@ def test_a_test_of_one_gpu_goes_where_its_whole_group_can_be_measured(site):
 
 def test_what_a_site_can_not_run_is_left_out_with_the_reason(site):
     """GPUs, nodes and the other kind of device are told apart."""
-    tests = group_tests("nodes@mnist_cnn-gpu", "loader@mnist_cnn-cpu", "dp@mnist_cnn-gpu")
+    tests = group_tests("nodes@mnist_cnn-gpu", "loader@mnist_cnn-cpu", "autotuned_dp@mnist_cnn-gpu")
 
     plan = make_plan(tests, site(node="cores = 8\ngpus = 1"), QUICK, "cuda")
 

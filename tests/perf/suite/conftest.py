@@ -66,7 +66,7 @@ def suite(tmp_path):
             env=environment,
             capture_output=True,
             text=True,
-            timeout=120,
+            timeout=300,
             check=False,
         )
         return Outcome(done.returncode, done.stdout + done.stderr, tmp_path / "results")

@@ -47,7 +47,12 @@ def some(name):
 @pytest.mark.parametrize("at_a_time", [2, 4])
 def test_workers_that_share_the_node_never_share_a_gpu(suite, at_a_time):
     """No two launches whose time overlaps had one card, several did overlap, and every record says that it shared."""
-    done = suite("perf/test_ddp.py", "perf/test_loader.py", "-n", str(at_a_time), gpus=4, cores=8, takes=0.1)
+    done = suite(
+        *("perf/test_ddp.py", "perf/test_loader.py", "-k", "mnist_cnn and gpu", "-n", str(at_a_time)),
+        gpus=4,
+        cores=8,
+        takes=0.1,
+    )
 
     launches = [record for record in done.run.records() if record.device == "cuda"]
     assert launches, done.output
@@ -62,7 +67,7 @@ def test_workers_that_share_the_node_never_share_a_gpu(suite, at_a_time):
 
 def test_without_the_option_times_are_taken_alone_and_facts_beside_each_other(suite):
     """Gated launches overlap with none; those that count samples may, are marked, and keep to their own cards."""
-    done = suite("perf", "-n", "4", "-k", "gpu", share=False, gpus=4, cores=8, takes=0.05)
+    done = suite("perf", "-n", "4", "-k", "mnist_cnn and gpu", share=False, gpus=4, cores=8, takes=0.05)
 
     launches = [record for record in done.run.records() if record.device == "cuda"]
     assert launches, done.output
@@ -75,7 +80,16 @@ def test_without_the_option_times_are_taken_alone_and_facts_beside_each_other(su
 
 def test_leases_stay_inside_the_callers_cuda_visible_devices(suite):
     """A caller who was given cards 1 and 3 never touches 0 and 2."""
-    done = suite("perf/test_loader.py", "-n", "2", gpus=4, cores=8, variables={"CUDA_VISIBLE_DEVICES": "1,3"})
+    done = suite(
+        "perf/test_loader.py",
+        "-n",
+        "2",
+        "-k",
+        "mnist_cnn",
+        gpus=4,
+        cores=8,
+        variables={"CUDA_VISIBLE_DEVICES": "1,3"},
+    )
 
     used = {uuid for record in done.run.records() if record.device == "cuda" for uuid in cards(record)}
     assert used, done.output
@@ -84,7 +98,9 @@ def test_leases_stay_inside_the_callers_cuda_visible_devices(suite):
 
 def test_a_launch_on_a_gpu_that_it_has_no_lease_of_is_an_error(suite):
     """A stack that sets CUDA_VISIBLE_DEVICES itself would measure on somebody's card, and nobody would see it."""
-    done = suite("perf/test_loader.py", "-n", "2", "-k", "gpu", gpus=4, cores=8, takes=0.1, deaf=True)
+    done = suite(
+        "perf/test_loader.py", "-n", "2", "-k", "mnist_cnn and gpu", gpus=4, cores=8, takes=0.1, deaf=True
+    )
 
     assert 11 == done.status, done.output
     assert "something in the stack sets CUDA_VISIBLE_DEVICES again" in done.output

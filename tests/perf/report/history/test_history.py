@@ -121,7 +121,7 @@ def test_what_is_no_history_ends_with_its_status(tmp_path, capsys):
 
 
 def test_long_series_are_drawn_as_medians():
-    """Ten thousand runs are a thousand points, and a change is still nominated where it is."""
+    """Ten thousand runs are few points, and a change is still nominated where it is."""
     many = [
         Observation(
             3600.0 * place,
