@@ -7,6 +7,7 @@ tests of the variant alone use its home, the first group that holds it.
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -43,7 +44,7 @@ class Member:
         """Whether a profile runs it."""
         return profile in GROUPS[self.group].profiles and (self.smoke or profile != "smoke")
 
-    @property
+    @functools.cached_property
     def id(self) -> str:
         """The variant's id, with the plan where that is not ``window``, and the side where there are two."""
         plan = "" if self.plan == "window" else f"+{self.plan}"
@@ -234,13 +235,20 @@ def marks(needed: Iterable[Member]) -> list[pytest.MarkDecorator]:
     """Return the marks of what some members need: a pair takes the larger need."""
     variants = [m.variant for m in needed]
     found = [
-        pytest.mark.gpus(n=max(v.gpus for v in variants)),
-        pytest.mark.nodes(n=max(v.nodes for v in variants)),
-        pytest.mark.cores(n=max(v.ranks_per_node for v in variants)),
-        pytest.mark.device(kind=variants[0].device),
+        _mark("gpus", n=max(v.gpus for v in variants)),
+        _mark("nodes", n=max(v.nodes for v in variants)),
+        _mark("cores", n=max(v.ranks_per_node for v in variants)),
+        _mark("device", kind=variants[0].device),
     ]
-    found += [pytest.mark.backend(name=name) for name in sorted({v.backend for v in variants} - {"none"})]
+    found += [_mark("backend", name=name) for name in sorted({v.backend for v in variants} - {"none"})]
     return found
+
+
+@functools.cache
+def _mark(word: str, **value: int | str) -> pytest.MarkDecorator:
+    # Thousands of params share a few marks, and making one takes pytest a look through its list of names.
+    made: pytest.MarkDecorator = getattr(pytest.mark, word)(**value)
+    return made
 
 
 def variants(workload: str | None = None, **conditions: Any) -> list[Any]:

@@ -24,12 +24,11 @@ def cards() -> list[Any]:
 def trained() -> list[Any]:
     """Return pytest params of what trains and the cards that it is held against; their id is the member's."""
     found = []
+    measuring = members(plan=("rates",))
     for m in members(mode=("full", "synthetic")):
         across = {"single"} | ({"ddp"} if m.variant.strategy == "ddp" else set())
         needed = tuple(
-            c
-            for c in members(plan=("rates",))
-            if c.variant.device == m.variant.device and c.variant.strategy in across
+            c for c in measuring if c.variant.device == m.variant.device and c.variant.strategy in across
         )
         found.append(pytest.param(m, needed, id=m.id, marks=marks([m, *needed])))
     return found
