@@ -168,12 +168,13 @@ def _loader_parts(variants: list[Variant]) -> tuple[Variant, Variant] | None:
 
 
 def _scaling_parts(variants: list[Variant]) -> tuple[Variant, Variant] | None:
-    """Return DDP on one device and on the most of one node, each device with as many samples."""
+    """Return DDP on one device and on the fewest more of one node, so that most nodes can compare them."""
     ddp = [v for v in variants if v.strategy == "ddp" and v.mode == "synthetic" and v.nodes == 1]
     if not ddp:
         return None
-    one, most = min(ddp, key=lambda v: v.count), max(ddp, key=lambda v: v.count)
-    return (one, most) if one.count < most.count else None
+    one, *more = sorted(ddp, key=lambda v: v.count)
+    several = [variant for variant in more if variant.count > one.count]
+    return (one, several[0]) if several else None
 
 
 def home(member_id: str) -> Member:

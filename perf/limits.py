@@ -264,7 +264,8 @@ SCALING_MARGIN = Limit(
     QUOTIENT * STEP_MARGIN.value,
     "margin",
     "By how much the step on several devices over that on one may rise, each with as many samples: the reciprocal of "
-    "the scaling efficiency, a quotient of two steps. With --margin it is one and a half times that.",
+    "the scaling efficiency. A quotient of two steps spreads 1.41 times as much as one. With --margin it is 1.5 "
+    "times that.",
 )
 
 COMPARED = {

@@ -1,4 +1,7 @@
-"""Distribution over xdist workers: a group is measured by one worker, whatever tests need it.
+"""Distribution over xdist workers: a group is measured by one worker, whatever tests of it there are.
+
+A test that holds a group against another one (a larger network against a smaller, training against the machine's rates)
+belongs to the first, and takes the other's launches again where another worker has that group.
 
 xdist's own ``--dist loadgroup`` marks a group by changing the node id of an item, which pytest 9.2 ignores; so the
 group is found from the node id, by the catalogue.

@@ -131,9 +131,8 @@ def test_a_short_mark_expression_selects(suite):
 
     selected = [line for line in done.output.splitlines() if "::" in line]
     assert selected
-    assert all(any(part in line for part in ("2gpu", "gpu-2", "links@machine-gpu")) for line in selected), (
-        selected
-    )
+    known = ("2gpu", "gpu-2", "links@machine-gpu", "talk@mnist_cnn-gpu", "dp@mnist_cnn-gpu-ddp")
+    assert all(any(part in line for part in known) for line in selected), selected
 
 
 def test_collecting_makes_no_run_and_imports_no_torch(suite, tmp_path):
@@ -159,7 +158,10 @@ def test_collecting_makes_no_run_and_imports_no_torch(suite, tmp_path):
 
 
 def test_two_workers_measure_every_group_once(suite):
-    """With -n 2 a group is one worker's, launches have distinct names, and the outcomes and status are the same."""
+    """With -n 2 a group is one worker's, launches have distinct names, and the outcomes and status are the same.
+
+    A test that holds one group against another takes the other's launches where it runs, whoever has them too.
+    """
     one = suite("perf", cores=4)
     serial = one.verdicts
     two = suite("perf", "-n", "2", cores=4)
@@ -172,8 +174,10 @@ def test_two_workers_measure_every_group_once(suite):
         == len({r.launch for r in launches})
         == len(list((two.run.folder / "launches").iterdir()))
     )
+    held_against = {"rates@machine-cpu", "tiny@resnet50_tiny-cpu"}
     by_group = {(r.group, r.launch.split("-")[0]) for r in launches}
-    assert len(by_group) == len({group for group, _ in by_group})
+    once = [group for group, _ in by_group if group not in held_against]
+    assert len(once) == len(set(once))
     assert {"gw0", "gw1"} == {worker for _, worker in by_group}
     assert "samples/s" in two.output, "progress is drawn by the controller"
 
