@@ -335,7 +335,10 @@ def test_phases_are_measured_for_every_step(run):
     """All five, one entry a step, warm-up included."""
     record = run(phases=True)
 
-    assert dict.fromkeys(PHASES, 10) == {phase: len(s) for phase, s in record.phase_seconds.items()}
+    # One rank alone has nobody to talk to.
+    assert {**dict.fromkeys(PHASES, 10), "communication": 0} == {
+        phase: len(s) for phase, s in record.phase_seconds.items()
+    }
     assert all(seconds >= 0 for phase in record.phase_seconds.values() for seconds in phase)
     assert 6 == len(record.step_seconds)
 
