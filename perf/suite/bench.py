@@ -204,7 +204,8 @@ class Bench:
         taken = self._group(GROUPS[member.group])
         found = self.watched([member], extra, 1)[member.id]
         if not found:
-            raise taken.failures[member.id, extra]
+            lacking = RuntimeError(f"no time is left for a launch of {member.id} for {extra}")
+            raise taken.failures.get((member.id, extra), lacking)
         return found[0]
 
     def _measurement(self, taken: _Taken, member: Member, test: str) -> Measurement:
@@ -244,9 +245,11 @@ class Bench:
             return {member.id: taken.watched.get((member.id, kind), []) for member in members}
         if lacking:
             self._event("extend", members[0].group, total=launches * len(lacking), text=f"{kind}, to say why")
-        for round_number in range(launches):
-            for member in order_of_round(lacking, round_number):
-                self._one(taken, member, round_number, of=launches, extra=kind)
+            # Like the judged ones they need GPUs of their own, and must not disturb a neighbour's.
+            with self._roomy(taken, lacking, kind):
+                for round_number in range(launches):
+                    for member in order_of_round(lacking, round_number):
+                        self._one(taken, member, round_number, of=launches, extra=kind)
         return {member.id: taken.watched.setdefault((member.id, kind), []) for member in members}
 
     def explain(self, members: Sequence[Member]) -> list[contract.LaunchRecord]:

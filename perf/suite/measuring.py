@@ -305,10 +305,10 @@ class Measuring:
         return why_not(need_of_member(member), self.machine, device) is None
 
     def _launch(self, spec: contract.LaunchSpec) -> contract.LaunchRecord:
-        # The lock may be taken twice by its holder; a neighbour's launch would otherwise make this node look unfit.
         if spec.trace == "nsys":
             refuse_without_nsys()
-        # Waiting for a neighbour is time of the budget too, and no time of a launch.
+        # The node's before preflight looks at it: a neighbour's launch would make it look unfit. Waiting for a neighbour
+        # is time of the budget too, and no time of a launch.
         with self.rooms.launching(), self.budget.timed(spec):
             self.preflight(spec)
             stack = self.rooms.narrow(self.old_stack if spec.side == "old" else self.stack)

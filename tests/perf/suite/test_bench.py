@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import contextlib
+
 import pytest
 from launch_records import PAIR_GROUP, record_of
 
@@ -37,6 +39,50 @@ def bench(tmp_path, launched):
         return Bench(context, run, launch, runnable, lambda record: "fine", extras=extras)
 
     return make
+
+
+def test_every_launch_has_room_on_the_node(tmp_path):
+    """The group's rounds, launches added for a test and those that say why: none runs without its group's lease."""
+    inside, launched = [], []
+
+    @contextlib.contextmanager
+    def room(members):
+        inside.append({member.id for member in members})
+        yield 2
+        inside.pop()
+
+    def launch(spec):
+        assert inside, f"{spec.variant} has no room"
+        assert spec.variant in inside[-1]
+        launched.append(spec)
+        member = next(m for m in PAIR_GROUP.members if m.variant.id == spec.variant)
+        return record_of(member, launch=spec.launch, round=spec.round, escalation=spec.escalation)
+
+    context = Context("run", PROFILES["quick"], 2, "/cache", None)
+    run = records.Run.create(tmp_path, "run")
+    source = Bench(context, run, launch, lambda member: True, lambda record: "fine", room=room)
+    source.measure(SINGLE)
+    assert source.more("test_a", [DDP1, SINGLE], 6)
+    source.watched([DDP1, SINGLE], "phases", 1)
+    source.profiled(DDP2, "line-profile")
+
+    assert 15 + 2 + 2 + 1 == len(launched)
+
+
+def test_a_profile_that_there_is_no_time_for_is_said_so(tmp_path):
+    """What a budget leaves no room for is an error with a sentence, not one of the bench's own."""
+    context = Context("run", PROFILES["quick"], 2, "/cache", None)
+    source = Bench(
+        context,
+        records.Run.create(tmp_path, "run"),
+        lambda spec: record_of(SINGLE),
+        lambda member: True,
+        lambda record: "fine",
+        affords=lambda members, launches: False,
+    )
+
+    with pytest.raises(RuntimeError, match="no time is left for a launch of .* for phases"):
+        source.profiled(SINGLE, "phases")
 
 
 def test_a_group_is_measured_once_and_shared(bench, launched):
