@@ -307,7 +307,7 @@ class Measuring:
     def _launch(self, spec: contract.LaunchSpec) -> contract.LaunchRecord:
         if spec.trace == "nsys":
             refuse_without_nsys()
-        # The node's before preflight looks at it: a neighbour's launch would make it look unfit. Waiting for a neighbour
+        # Before preflight looks at the node, which a neighbour's launch would make look unfit. Waiting for a neighbour
         # is time of the budget too, and no time of a launch.
         with self.rooms.launching(), self.budget.timed(spec):
             self.preflight(spec)

@@ -199,7 +199,9 @@ def _print_table(paths: Sequence[Path]) -> int:
 
 def _say(line: str, stream: Any = None) -> None:
     stream = stream or sys.stdout
-    print(fit(line, stream.encoding or "ascii"), file=stream, flush=True)
+    # An error has lines of its own; what they hold is escaped.
+    for part in line.split("\n"):
+        print(fit(part, stream.encoding or "ascii"), file=stream, flush=True)
 
 
 def _parser() -> argparse.ArgumentParser:
