@@ -55,16 +55,18 @@ def experiments_of(launches: Sequence[LaunchRecord], margin: float, size: int = 
     Parameters
     ----------
     launches
-        Of one run, in the order in which they ended.
+        Of one run, in the order in which they ended. What was taken under a profiler, to say why, is left out, and so
+        is what another launch was taken in place of.
     margin
         The relative slowdown that must not pass.
     size
         Launches a side of one experiment. What is left over is left out.
     """
     found = []
-    for variant in dict.fromkeys(launch.variant for launch in launches if launch.side):
+    compared = _compared(launches)
+    for variant in dict.fromkeys(launch.variant for launch in compared):
         old, new = (
-            [launch for launch in launches if launch.variant == variant and launch.side == side]
+            [launch for launch in compared if launch.variant == variant and launch.side == side]
             for side in ("old", "new")
         )
         if any(not launch.valid for launch in (*old, *new)):
@@ -75,6 +77,12 @@ def experiments_of(launches: Sequence[LaunchRecord], margin: float, size: int = 
             first, second = halves_in_true_order(_steps(old))
             found += _judged(variant, "clean", second, first, launches[0].run, margin, size)
     return found
+
+
+def _compared(launches: Sequence[LaunchRecord]) -> list[LaunchRecord]:
+    """Return the launches of two sides that a comparison rests on."""
+    replaced = {launch.replaces for launch in launches if launch.replaces}
+    return [one for one in launches if one.side and not one.profiled and one.launch not in replaced]
 
 
 def _steps(launches: Sequence[LaunchRecord]) -> list[float]:
@@ -125,7 +133,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if options.json:
         print(json.dumps({"margin": margin, "experiments": [asdict(one) for one in experiments]}, indent=2))
         return 0
-    for line in _lines(experiments, [launch for run in runs for launch in run.records], margin):
+    for line in _lines(experiments, [one for run in runs for one in _compared(run.records)], margin):
         print(fit(line, sys.stdout.encoding))
     return 0
 
@@ -133,11 +141,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _lines(experiments: Sequence[Experiment], launches: Sequence[LaunchRecord], margin: float) -> list[str]:
     lines = []
     for variant in dict.fromkeys(launch.variant for launch in launches if launch.side == "old"):
-        old = [
-            launch
-            for launch in launches
-            if launch.variant == variant and launch.side == "old" and launch.valid
-        ]
+        old = [one for one in launches if one.variant == variant and one.side == "old" and one.valid]
         if len(old) > 1:
             spread = spread_of(_steps(old))
             fits = "below" if SPREADS_IN_A_MARGIN * spread.upper < margin else "not below"

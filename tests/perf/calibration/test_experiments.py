@@ -1,11 +1,12 @@
 from __future__ import annotations
 
+import dataclasses
 import json
 
 import pytest
 from launch_records import record_of
 
-from perf import records
+from perf import contract, records
 from perf.calibration.experiments import experiments_of, main
 from perf.catalogue import GROUPS
 from perf.faults.plant import FLAG
@@ -56,6 +57,27 @@ def test_experiments_share_no_launch():
 
     assert before[0] == after[0]
     assert ("pass", "fail") == (before[1].verdict, after[1].verdict)
+
+
+def test_what_ran_under_a_profiler_or_was_replaced_is_in_no_experiment(tmp_path, capsys):
+    """A launch that says why, and one that another was taken in place of, count neither as clean nor to the spread."""
+    plain = launches(0.0)
+    watched = record_of(
+        OLD,
+        0.02,
+        launch="w",
+        run="r",
+        operators=[{"aten::add": contract.Operator(calls=1.0, host_seconds=1e-3, device_seconds=0.0)}],
+    )
+    unfit = record_of(OLD, 0.03, launch="u", run="r", valid=False, unfit=["throttled"])
+    again = dataclasses.replace(plain[0], replaces="u")
+    run = records.Run.create(tmp_path)
+    for record in (unfit, again, *plain[1:], watched):
+        run.append(records.RECORDS, record)
+
+    assert 0 == main([str(run.folder)])
+    assert experiments_of(plain, 0.02) == experiments_of([unfit, again, *plain[1:], watched], 0.02)
+    assert "20 launches of the old side spread by 0.07" in capsys.readouterr().out
 
 
 def test_what_is_invalid_or_no_comparison_is_no_experiment():
