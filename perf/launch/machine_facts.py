@@ -60,14 +60,16 @@ def _throttled(gpu: Mapping[str, Any], window: float | None) -> Iterator[str]:
 def _shared(gpu: Mapping[str, Any]) -> Iterator[str]:
     before = gpu.get("before") or {}
     used = before.get("memory_used_bytes")
-    if used is not None and used > FOREIGN_BYTES:
+    others = gpu.get("other_processes")
+    # A launch by fork is on the card within 0.4 s, so that the first look may see its own processes there.
+    mine = 0 < (before.get("processes") or 0) <= len(gpu.get("ranks") or ()) and others == 0
+    if used is not None and used > FOREIGN_BYTES and not mine:
         busy = before.get("utilization_percent")
         said = "" if busy is None else f" and was {busy:.0f} % busy"
         yield (
             f"{_name(gpu)} had {used / 2**30:.2g} GiB in use{said} before the launch touched it: another process is on "
             f"it. Find it (`nvidia-smi`), or ask for the card alone (--exclusive)."
         )
-    others = gpu.get("other_processes")
     if others:
         yield (
             f"{_name(gpu)} ran processes besides the launch's: {others}. Find them (`nvidia-smi`), or ask for the card "

@@ -64,6 +64,17 @@ def test_a_card_in_use_before_the_launch_is_shared(facts):
     assert [] == facts(before={"memory_used_bytes": 4 * 2**20, "utilization_percent": 80.0})
 
 
+def test_a_first_look_that_saw_the_launch_itself_is_no_neighbour(facts):
+    """A forked launch has its context within 0.4 s: as many processes as ranks, and never another one beside them."""
+    own = {"memory_used_bytes": 2**29, "utilization_percent": 0.0, "processes": 1}
+    assert [] == facts(before=own, other_processes=0)
+    assert 1 == len(facts(before={**own, "processes": 2}, other_processes=0))
+    assert 2 == len(facts(before=own, other_processes=1))
+    # Nothing is known of processes, or the driver hides them: memory speaks alone.
+    assert 1 == len(facts(before={**own, "processes": 0}, other_processes=0))
+    assert 1 == len(facts(before={**own, "processes": None}, other_processes=None))
+
+
 def test_a_process_that_came_later_is_shared_too(facts):
     """Others on the card while the launch ran are counted."""
     (reason,) = facts(other_processes=2)
