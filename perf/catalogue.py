@@ -238,7 +238,7 @@ def marks(needed: Iterable[Member]) -> list[pytest.MarkDecorator]:
     found = [
         _mark("gpus", n=max(v.gpus for v in variants)),
         _mark("nodes", n=max(v.nodes for v in variants)),
-        _mark("cores", n=max(v.ranks_per_node for v in variants)),
+        _mark("cores", n=max(v.least_cores for v in variants)),
         _mark("device", kind=variants[0].device),
     ]
     found += [_mark("backend", name=name) for name in sorted({v.backend for v in variants} - {"none"})]

@@ -78,8 +78,10 @@ class LaunchSpec:
     `pin_memory` (null: on a GPU) belong to loaders with workers. `save_model` writes the trained parameters beside
     the record, as the tutorials do. `side` is ``old`` or ``new`` where two stacks are compared, `launcher` is
     ``fresh`` or, where the process was forked from one that had imported torch, ``fork``. `numa` binds each rank to
-    the cores beside its GPU, where they suffice. A window that would take longer than `max_seconds` (0: no limit) has
-    fewer steps than `timed_steps`, but no fewer than `FEWEST_STEPS`. `watch_operators` has torch's profiler watch it.
+    the cores beside its GPU, where they suffice; `tied_cores` (0: none) ties each rank, with its loader workers, to so
+    many of the allowed cores a device, wherever they are. A window that would take longer than `max_seconds` (0: no
+    limit) has fewer steps than `timed_steps`, but no fewer than `FEWEST_STEPS`. `watch_operators` has torch's profiler
+    watch it.
 
     `bucket_cap_mb` is DistributedDataParallel's (null: unset, which is not the same as its default in words, 25), and
     `ddp_switches` are of `DDP_SWITCHES`: ``view`` (gradient_as_bucket_view), ``static`` (static_graph), ``nobuffers``
@@ -139,6 +141,7 @@ class LaunchSpec:
     side: str = ""
     launcher: str = "fresh"
     numa: bool = False
+    tied_cores: int = 0
     max_seconds: float = 0.0
     watch_operators: bool = False
     bucket_cap_mb: Optional[int] = None
@@ -360,6 +363,12 @@ class LaunchRecord:
     traces: list[str] = field(default_factory=list)
     trace_facts: list[dict[str, Any]] = field(default_factory=list)
     schema: int = SCHEMA
+
+    @property
+    def wait_share(self) -> Optional[float]:
+        """Part of the window that the rank which waits most spends in the loader; None without a window."""
+        pairs = zip(self.wait_seconds, self.window_seconds_per_rank)
+        return max((wait / window for wait, window in pairs if window > 0.0), default=None)
 
     @property
     def profiled(self) -> str:

@@ -20,6 +20,14 @@ NODES = 2
 SWEEP = (1, 2, 4, 8)
 """Loader workers a GPU of the sweep; 0 is no worker but the training process itself, and its own question."""
 
+CORES: dict[str, tuple[tuple[int, int], ...]] = {
+    # Workers and cores. Source 004 asks for 4, 8 and 10 cores and starts 4 workers each time; 1 on 1 and 8 on 8 beside
+    # it tell what cores bring that somebody uses.
+    "cuda": ((1, 1), (4, 4), (4, 8), (4, 10), (8, 8)),
+    "cpu": ((1, 1), (1, 2)),
+}
+"""The sweep over cores: what a rank and its loader workers are tied to."""
+
 RUNGS: dict[str, dict[str, Any]] = {
     "tf32": {"precision": "tf32"},
     "fp16": {"precision": "fp16"},
@@ -70,6 +78,8 @@ def declared(workload: str, device: str) -> Iterator[Declaration]:
     if device == "cuda":
         yield from _tuning(make)
     if workload == "mnist_cnn":
+        tied = [make.single(workers=workers, cores=cores) for workers, cores in CORES[device]]
+        yield Declaration("cores", windows(*tied), judged=False, profiles=("full",), compared=False)
         yield from _choices(make)
     yield from _in_parallel(make)
     yield from studies.batches(make)

@@ -1,4 +1,4 @@
-"""What bounds each run: the loader alone, training alone, both; and how many loader workers are enough."""
+"""What bounds each run: the loader alone, training alone, both; how many loader workers, and cores, are enough."""
 
 from __future__ import annotations
 
@@ -7,10 +7,16 @@ from typing import Any
 
 import pytest
 
-from perf.catalogue import Group, variants, whole_groups
+from perf.catalogue import Group, Pair, groups, pairs, variants, whole_groups
 from perf.suite.bench import Measurement
 from perf.suite.judge import Judge
 from perf.verdict.bound import bound_of, knee
+
+_CORES = [
+    Pair(g, m, g.members[0], f"{m.variant.workers}-workers-{m.variant.cores}-cores")
+    for g in groups("cores")
+    for m in g.members[1:]
+]
 
 
 @pytest.mark.parametrize("group", whole_groups("loader"))
@@ -40,6 +46,26 @@ def test_the_knee_of_the_worker_sweep_is_told(group: Group, bench: Any, limits: 
             f"{max(rates)} workers give less than that: they take cores from the training process."
         )
     limits.tell("knee", "workers", fit[found], float(found), sentences)
+
+
+@pytest.mark.parametrize("pair", pairs(_CORES))
+def test_what_cores_bring_is_told(pair: Pair, bench: Any, limits: Judge) -> None:
+    """Throughput on some cores over that on one, and what waits there: cores that nobody uses bring nothing."""
+    base, more = bench.measure(pair.base), bench.measure(pair.new)
+    for measured in (base, more):
+        # Tied, or what is compared is not what the names say.
+        tied = {len(rank["core_ids"]) for rank in measured.first.threads}
+        assert {measured.member.variant.cores} == tied, (
+            f"the ranks of {measured.member.id} ended on {tied} cores each: something in the stack binds them again"
+        )
+    alone, rate = (statistics.median(measured.throughputs) for measured in (base, more))
+    ours, theirs = more.member.variant, base.member.variant
+    wait = statistics.median(launch.wait_share or 0.0 for launch in more.launches)
+    sentence = (
+        f"{ours.workers} workers on {ours.cores} cores give {rate:.4g} samples/s, {rate / alone:.2f} times "
+        f"{theirs.workers} on {theirs.cores}; {wait:.0%} of the window waits for them."
+    )
+    limits.tell("throughput_on_cores", "ratio", more, rate / alone, [sentence])
 
 
 @pytest.fixture(scope="session", params=variants(mode=("io",), plan=("window",)))

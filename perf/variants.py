@@ -20,9 +20,6 @@ LOADERS = ("native", "batched", "resident", "dali")
 LOADERS_WITH_WORKERS = ("native", "batched", "dali")
 MODES = ("full", "synthetic", "io")
 
-MOST_DEFAULT_WORKERS = 8
-"""The tutorials stop at 8 loader workers a GPU; more is asked for explicitly."""
-
 PREFETCH = 2
 """Batches that each of torch's loader workers keeps ready (the DataLoader's default)."""
 
@@ -47,6 +44,8 @@ class Variant:
         Of `perf.contract.OPTIMIZATIONS`, in its order.
     optimizer, schedule
         Names that the workload offers, "" for its own.
+    cores
+        Cores a device that a rank and its loader workers are tied to; None: the part that the node has for each.
     ddp_knobs
         How DistributedDataParallel differs from its defaults: ``bucket<MB>`` and `perf.contract.DDP_SWITCHES`.
     rate
@@ -72,14 +71,17 @@ class Variant:
     schedule: str = ""
     ddp_knobs: tuple[str, ...] = ()
     rate: tuple[str, ...] = ()
+    cores: int | None = None
 
     def __post_init__(self) -> None:
         """Refuse what cannot be run as it is named."""
         self._refuse_unknown_words()
         self._refuse_impossible_counts()
         self._refuse_unordered_lists()
-        if self.workload == MACHINE and (self.threads or self.batch or self.optimizations):
-            raise VariantError("a machine's rates have no threads, batch or optimizations of their own")
+        if self.workload == MACHINE and (self.threads or self.batch or self.optimizations or self.cores):
+            raise VariantError(
+                "a machine's rates have no threads, batch, optimizations or cores of their own"
+            )
 
     def _refuse_unknown_words(self) -> None:
         of_machine = self.workload == MACHINE
@@ -112,9 +114,9 @@ class Variant:
             )
         if self.backend == "nccl" and self.device != "cuda":
             raise VariantError("NCCL is for GPUs")
-        numbers = ((self.workers, 0), (self.threads, 1), (self.batch, 1))
+        numbers = ((self.workers, 0), (self.threads, 1), (self.batch, 1), (self.cores, 1))
         if any(number is not None and number < least for number, least in numbers):
-            raise VariantError("workers must be at least 0, threads and batch at least 1")
+            raise VariantError("workers must be at least 0, threads, batch and cores at least 1")
 
     def _refuse_unordered_lists(self) -> None:
         if self.optimizations != tuple(o for o in OPTIMIZATIONS if o in self.optimizations):
@@ -207,6 +209,11 @@ class Variant:
         return self.count
 
     @property
+    def least_cores(self) -> int:
+        """Cores of one node without which it can't run: one a rank, or those that it is tied to."""
+        return max(self.ranks_per_node, (self.cores or 0) * self.devices_per_node)
+
+    @property
     def batch_size(self) -> int:
         """Samples a step on each device."""
         return self.batch or SUBJECTS[self.workload].batch_size
@@ -234,6 +241,8 @@ class Variant:
             parts.append(f"b{self.batch}")
         if self.threads is not None:
             parts.append(f"t{self.threads}")
+        if self.cores is not None:
+            parts.append(f"c{self.cores}")
         if self.mode != "full":
             parts.append(self.mode)
         return "-".join(parts)
@@ -259,7 +268,7 @@ class Variant:
             raise VariantError(
                 f"{text!r} is no variant id; expected WORKLOAD-STRATEGY-<N>gpu|cpu[-<N>node][-BACKEND][-KNOB[.…]]"
                 f"-PRECISION-LOADER[<workers>][.FLAG…][-OPTIMIZATION[.…]][-OPTIMIZER][-SCHEDULE][-lr.RULE][-b<batch>][-t<threads>]"
-                f"[-MODE], such as mnist_cnn-ddp-2gpu-nccl-fp32-native8"
+                f"[-c<cores>][-MODE], such as mnist_cnn-ddp-2gpu-nccl-fp32-native8"
             )
         found = match.groupdict()
         variant = cls(
@@ -272,6 +281,7 @@ class Variant:
             loader=found["loader"],
             workers=_number(found["workers"]),
             threads=_number(found["threads"]),
+            cores=_number(found["cores"]),
             batch=_number(found["batch"]),
             mode=found["mode"] or "full",
             nodes=1 if found["nodes"] is None else int(found["nodes"]),
@@ -327,6 +337,7 @@ _ID = re.compile(
     rf"(-(?P<optimizations>(?:{_any_of(OPTIMIZATIONS)})(?:\.[a-z_]+)*))?"
     rf"(?P<names>(-(?!(?:{_any_of(MODES)})(?:-|$))[a-z]{{2,}}(?=-|$)){{1,2}})?"
     rf"(-lr\.(?P<rate>[a-z0-9.]+))?(-b(?P<batch>[0-9]{{1,6}}))?(-t(?P<threads>[0-9]{{1,6}}))?"
+    rf"(-c(?P<cores>[0-9]{{1,6}}))?"
     rf"(-(?P<mode>{_any_of(MODES)}))?",
     re.ASCII,
 )
@@ -340,47 +351,3 @@ _MACHINE_ID = re.compile(
     re.ASCII,
 )
 """``machine-single-1gpu``, ``machine-ddp-2gpu-nccl``: nothing is trained, so there is no more to name."""
-
-
-@dataclass(frozen=True)
-class Share:
-    """What a variant is given of a node: `workers` a device, `threads` a rank, `cores` a rank."""
-
-    workers: int
-    threads: int
-    cores: int
-    oversubscribed: bool
-
-
-def share_of_cores(
-    variant: Variant, cores: int, *, devices: int | None = None, one_thread: bool = False
-) -> Share:
-    """Divide the cores allowed on a node among a variant's threads and loader workers.
-
-    Every device gets an equal part; half of it, at most 8, are loader workers and the rest threads, so that together
-    they never exceed the cores. Where the variant names a number, that number is taken, and the share is
-    `oversubscribed` if the sum exceeds the cores.
-
-    Parameters
-    ----------
-    variant
-        The variant.
-    cores
-        Cores allowed to this process on the node.
-    devices
-        Devices to divide by: a group's largest member, so that its members are fed alike. Default: the variant's own.
-    one_thread
-        Whether a rank has one thread whatever its part is (profile ``smoke``).
-    """
-    part = max(1, cores // max(devices or 0, variant.devices_per_node))
-    if variant.loader not in LOADERS_WITH_WORKERS:
-        workers = 0
-    else:
-        workers = min(MOST_DEFAULT_WORKERS, part // 2) if variant.workers is None else variant.workers
-    devices_per_rank = variant.devices_per_node // variant.ranks_per_node
-    # On a GPU the host's threads have nothing to do, and the DataLoader's pinning thread sets torch's number to 1.
-    threads = 1 if one_thread or variant.device == "cuda" else max(1, part - workers)
-    if variant.threads is not None:
-        threads = variant.threads
-    used = threads * variant.ranks_per_node + workers * variant.devices_per_node
-    return Share(workers, threads, part * devices_per_rank, used > cores)

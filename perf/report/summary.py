@@ -268,7 +268,7 @@ def _variant_rows(records: Sequence[LaunchRecord]) -> list[VariantRow]:
 def _variant_row(launches: Sequence[LaunchRecord], stack: str, profiled: bool) -> VariantRow:
     first, valid = launches[0], [record for record in launches if record.valid]
     steps = _measured(record.median_step_seconds for record in valid)
-    waits = [wait for record in valid if (wait := _wait_share(record)) is not None]
+    waits = [wait for record in valid if (wait := record.wait_share) is not None]
     peaks = [size for record in valid for rank in record.peak_memory_bytes for size in rank.values()]
     return VariantRow(
         group=first.group,
@@ -291,11 +291,6 @@ def _variant_row(launches: Sequence[LaunchRecord], stack: str, profiled: bool) -
 
 def _profiled(record: LaunchRecord) -> bool:
     return bool(record.profiled)
-
-
-def _wait_share(record: LaunchRecord) -> float | None:
-    pairs = zip(record.wait_seconds, record.window_seconds_per_rank, strict=False)
-    return max((wait / window for wait, window in pairs if window > 0.0), default=None)
 
 
 def _measured(values: Iterable[float]) -> list[float]:

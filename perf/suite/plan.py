@@ -9,8 +9,9 @@ from typing import TypeVar
 
 from perf import contract
 from perf.catalogue import GROUPS, Group, Member
+from perf.core_share import Share, share_of_cores
 from perf.profiles import Profile
-from perf.variants import Share, Variant, share_of_cores
+from perf.variants import Variant
 from perf.verdict.stalls import STALL_STEPS
 from perf.workloads import MACHINE, SUBJECTS
 
@@ -154,6 +155,7 @@ def build_spec(
         save_model=context.save_model and member.plan not in ("audit", "rates"),  # these train nothing
         side=member.side,
         numa=context.numa,
+        tied_cores=variant.cores or 0,
         bucket_cap_mb=variant.bucket_cap_mb,
         ddp_switches=list(variant.ddp_switches),
         trace=trace,

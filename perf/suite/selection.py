@@ -11,7 +11,7 @@ from perf.catalogue import Member
 MARKS = (
     "gpus(n): GPUs that the test needs on one node",
     "nodes(n): nodes that the test needs",
-    "cores(n): cores that the test needs on one node: one a rank",
+    "cores(n): cores that the test needs on one node: one a rank, or those that it is tied to",
     "device(kind): what the test measures, cpu or cuda",
     "backend(name): communication backend that the test needs, gloo or nccl",
 )
@@ -67,7 +67,7 @@ def need_of_member(member: Member) -> Need:
     """Return what a member needs."""
     v = member.variant
     backends = frozenset({v.backend} - {"none"})
-    return Need(v.device, v.gpus, v.nodes, v.ranks_per_node, backends)
+    return Need(v.device, v.gpus, v.nodes, v.least_cores, backends)
 
 
 def why_not(need: Need, machine: Machine, device: str) -> str | None:

@@ -1,4 +1,4 @@
-"""Which cores a rank runs on: those of the NUMA node that its GPU hangs on, where they suffice for every rank there."""
+"""Which cores a rank runs on: those beside its GPU, where they suffice for every rank there, or as many as asked."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import torch
 
 from perf.contract import LaunchSpec
 from perf.training.identity import Identity
+from perf.training.settings import NotInForce
 
 
 def bind(spec: LaunchSpec, identity: Identity, root: str = "/") -> dict[str, Any]:
@@ -28,7 +29,34 @@ def bind(spec: LaunchSpec, identity: Identity, root: str = "/") -> dict[str, Any
     )
     if node is not None:
         os.sched_setaffinity(0, allowed & nodes[node])
-        allowed = os.sched_getaffinity(0)
+    return _told(nodes, node, reason)
+
+
+def tie(spec: LaunchSpec, identity: Identity, root: str = "/") -> dict[str, Any]:
+    """Tie this rank, and so its loader workers, to as many cores as the spec says, beside those of the other ranks.
+
+    Returns what `bind` returns.
+
+    Raises
+    ------
+    NotInForce
+        If fewer cores are allowed than the ranks of this node are to be tied to.
+    """
+    allowed = sorted(os.sched_getaffinity(0))
+    size = spec.tied_cores * spec.devices_per_rank
+    mine = allowed[identity.local_rank * size : (identity.local_rank + 1) * size]
+    if len(mine) < size:
+        raise NotInForce(
+            f"each of {spec.ranks_per_node} ranks was to be tied to {size} cores, and {len(allowed)} are allowed on "
+            f"{identity.host}. Allow more (srun --cpus-per-task, taskset), or ask for fewer"
+        )
+    os.sched_setaffinity(0, mine)
+    return _told(node_cores(root), None, f"tied to {size} cores, as was asked for")
+
+
+def _told(nodes: dict[int, set[int]], node: Optional[int], reason: str) -> dict[str, Any]:
+    """Return what a record says of a rank's cores, as they are now."""
+    allowed = os.sched_getaffinity(0)
     return {
         "core_ids": sorted(allowed),
         "numa_nodes": sorted(number for number, cores in nodes.items() if cores & allowed),

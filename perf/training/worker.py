@@ -25,7 +25,7 @@ import torchvision  # noqa: E402, F401 - part of the stack's start-up, whichever
 
 from models.interface import Workload, load_workload  # noqa: E402
 from perf import contract  # noqa: E402
-from perf.training.binding import bind  # noqa: E402
+from perf.training.binding import bind, tie  # noqa: E402
 from perf.training.identity import (  # noqa: E402
     gpu_uuid,
     identify,
@@ -127,7 +127,7 @@ def run(spec: contract.LaunchSpec, workload: Optional[Workload], state: State) -
     state.takes([gpu_uuid(device) or str(device) for device in identity.devices if device.type == "cuda"])
     # Before the process group: that is where a rank with a broken card or network hangs.
     state.enter("setup")
-    binding = bind(spec, identity) if spec.numa else None
+    binding = tie(spec, identity) if spec.tied_cores else bind(spec, identity) if spec.numa else None
     torch.manual_seed(spec.seed)
     before = time.perf_counter()
     if spec.strategy == "ddp":

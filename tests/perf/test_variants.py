@@ -11,18 +11,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from perf.contract import OPTIMIZATIONS
+from perf.core_share import MOST_DEFAULT_WORKERS, share_of_cores
 from perf.variants import (
     BACKENDS,
     DEVICES,
     LOADERS,
     LOADERS_WITH_WORKERS,
     MODES,
-    MOST_DEFAULT_WORKERS,
     PRECISIONS,
     STRATEGIES,
     Variant,
     VariantError,
-    share_of_cores,
 )
 from perf.workloads import WORKLOADS
 
@@ -58,6 +57,7 @@ def variants(draw: st.DrawFn, *, default_only: bool = False) -> Variant:
         optimizer=draw(st.sampled_from(("", *WORKLOADS[workload].optimizers[1:]))),
         schedule=draw(st.sampled_from(("", *WORKLOADS[workload].schedules[1:]))),
         threads=draw(number),
+        cores=draw(number),
         batch=draw(st.none() | st.integers(1, 4096)),
         mode=draw(st.sampled_from(MODES)),
         nodes=draw(st.integers(1, 8)) if strategy == "ddp" else 1,
@@ -337,8 +337,9 @@ def test_any_text_is_an_id_or_a_variant_error(text):
         ({"strategy": "dp", "backend": "none", "nodes": 2}, "DataParallel is for the GPUs of one node"),
         ({"device": "cpu"}, "NCCL is for GPUs"),
         ({"workers": -1}, "workers must be at least 0"),
-        ({"threads": 0}, "threads and batch at least 1"),
-        ({"batch": 0}, "threads and batch at least 1"),
+        ({"threads": 0}, "threads, batch and cores at least 1"),
+        ({"batch": 0}, "threads, batch and cores at least 1"),
+        ({"cores": 0}, "threads, batch and cores at least 1"),
     ],
 )
 def test_an_impossible_combination_is_a_variant_error(changes, message):
@@ -420,7 +421,12 @@ def test_what_a_variant_names_is_taken(variant, cores):
 
     assert variant.workers in {None, share.workers}
     assert variant.threads in {None, share.threads}
-    assert share.oversubscribed is (used(variant, share) > cores)
+    assert (
+        variant.cores is None
+        or variant.cores * variant.devices_per_node == share.cores * variant.ranks_per_node
+    )
+    there = cores if variant.cores is None else variant.cores * variant.devices_per_node
+    assert share.oversubscribed is (used(variant, share) > there)
 
 
 @relaxed

@@ -79,7 +79,7 @@ class Side:
     @property
     def wait_share(self) -> Estimate | None:
         """Share of the window in which the rank that waits most waits for data."""
-        return self.estimate(_wait_share)
+        return self.estimate(lambda launch: launch.wait_share)
 
 
 def estimate(values: Iterable[float | None]) -> Estimate | None:
@@ -169,8 +169,3 @@ def _short_names(variants: Sequence[str]) -> dict[str, str]:
             kept.append("full")
         names[variant] = " ".join(kept) or "base"
     return names
-
-
-def _wait_share(launch: LaunchRecord) -> float | None:
-    pairs = zip(launch.wait_seconds, launch.window_seconds_per_rank, strict=False)
-    return max((wait / window for wait, window in pairs if window > 0.0), default=None)

@@ -57,7 +57,21 @@ def loaders(groups: Groups, rows: Sequence[VerdictRow]) -> list[Figure]:
 
 
 def workers(groups: Groups) -> list[Figure]:
-    """Throughput and wait over the number of loader workers, a line for each loader."""
+    """Throughput and wait over the number of loader workers, a line for each loader; a bar for each count of cores."""
+    figures = [
+        bars(
+            f"cores-{group}",
+            f"Workers on so many cores, {clean(group)}",
+            "c4: tied to 4 cores. As many workers on fewer cores have a shorter bar where those cores were too few.",
+            found,
+            RATE,
+        )
+        for group, found in _of(groups, ("cores",)).items()
+    ]
+    return [*_sweeps(groups), *(figure for figure in figures if figure is not None)]
+
+
+def _sweeps(groups: Groups) -> list[Figure]:
     figures = []
     for group, found in _of(groups, ("workers",)).items():
         kinds: dict[tuple[str, str], list[Side]] = {}

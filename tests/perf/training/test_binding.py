@@ -8,8 +8,9 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from perf.training.binding import bind, choose, gpu_node, node_cores, parse_cores
+from perf.training.binding import bind, choose, gpu_node, node_cores, parse_cores, tie
 from perf.training.identity import Identity
+from perf.training.settings import NotInForce
 from tests.perf.training.helpers import make_spec
 
 TWO = {0: {0, 1, 2, 3}, 1: {4, 5, 6, 7}}
@@ -74,6 +75,28 @@ def test_nodes_and_gpus_are_read_from_the_system(tmp_path, monkeypatch):
 def test_what_is_no_list_of_cores_is_empty():
     """A file in another form binds nobody anywhere."""
     assert [set(), set(), {3}] == [parse_cores(text) for text in ("", "a-b", "3,x,4-")]
+
+
+@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="needs 2 cores")
+def test_ranks_are_tied_to_cores_beside_each_other(tmp_path):
+    """Each of two ranks on one core of its own; the record says on which, and that it was asked for."""
+    before = sorted(os.sched_getaffinity(0))
+    spec = make_spec(tmp_path, ranks_per_node=2, cores=2, tied_cores=1)
+    try:
+        found = [(tie(spec, identity(rank, ("cpu",))), os.sched_setaffinity(0, before))[0] for rank in (0, 1)]
+    finally:
+        os.sched_setaffinity(0, before)
+
+    assert [[before[0]], [before[1]]] == [one["core_ids"] for one in found]
+    assert {"tied to 1 cores, as was asked for"} == {one["numa_reason"] for one in found}
+
+
+def test_a_rank_that_can_not_be_tied_is_an_error(tmp_path):
+    """More cores than are allowed: the variant would be measured under a false name."""
+    allowed = len(os.sched_getaffinity(0))
+    with pytest.raises(NotInForce, match=f"{allowed} are allowed on n1. Allow more"):
+        tie(make_spec(tmp_path, tied_cores=allowed + 1), identity(devices=("cpu",)))
+    assert allowed == len(os.sched_getaffinity(0))
 
 
 def test_a_rank_on_the_cpu_records_its_cores_and_is_not_bound(spec):

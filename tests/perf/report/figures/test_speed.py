@@ -53,6 +53,15 @@ def test_workers_are_a_line_in_their_order():
     assert sorted(figure.series[0].y) == figure.series[0].y
 
 
+def test_workers_on_cores_are_bars_that_name_both():
+    """What source 004 varied: 4 workers on 4, 8 and 10 cores, beside 1 on 1 and 8 on 8."""
+    made = by_group(sides(made_up.launches(["cores@mnist_cnn-gpu"], run="r", steps=20)))
+    (figure,) = workers(made)
+    assert 5 == len(figure.y.categories)
+    assert all("c4" in one or "c8" in one or "c10" in one or "c1" in one for one in figure.y.categories)
+    assert "(samples/s)" in figure.x.title
+
+
 def test_rungs_are_ratios_to_the_first_of_their_group():
     """Everything together takes less than half of the base's step."""
     (figure,) = ladder(groups("ladder"))

@@ -215,7 +215,13 @@ def launch(spec: contract.LaunchSpec, stack: Stack, **ignored: Any) -> contract.
                 }
                 for rank in range(ranks)
             ],
-            "threads": [{"torch": spec.threads, "core_ids": sorted(os.sched_getaffinity(0))}] * ranks,
+            "threads": [
+                {
+                    "torch": spec.threads,
+                    "core_ids": list(range(spec.tied_cores)) or sorted(os.sched_getaffinity(0)),
+                }
+            ]
+            * ranks,
             "startup_seconds": [{"imports": 2.0, "process_group": 0.0, "until_warm_up": 0.5}] * ranks,
             "telemetry": {"transports": {"P2P": 2}} if spec.backend == "nccl" else {},
             "valid": invalid is None,
