@@ -14,12 +14,16 @@ import subprocess
 import time
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 from tests.slurm import cgroups, config, packages, processes
 from tests.slurm.config import Layout
 from tests.slurm.files import read_layout, write_files
 from tests.slurm.ports import free_ports, listens
 from tests.slurm.processes import DaemonError
+
+NVIDIA = "/dev/nvidia"
+"""Device files of the GPUs, a number behind it."""
 
 CLEARED = ("SLURM", "SBATCH", "SALLOC", "SRUN", "SQUEUE", "SACCT", "SCANCEL", "SINFO", "PMI")
 """Beginnings of variables that would reach into this cluster from another one, or from a job of it."""
@@ -41,7 +45,9 @@ class Cluster:
     # --- making
 
     @classmethod
-    def create(cls, root: Path, *, accounting: bool = True, owner: int | None = None) -> Cluster:
+    def create(
+        cls, root: Path, *, accounting: bool = True, owner: int | None = None, gpus: int = 0
+    ) -> Cluster:
         """Write the configuration of a new cluster into `root`, which must be empty or missing. Starts nothing.
 
         Parameters
@@ -50,6 +56,8 @@ class Cluster:
             Its folder, a short path.
         accounting
             With MariaDB and slurmdbd.
+        gpus
+            Not 0: one node, this machine with its cores, and so many of its NVIDIA GPUs for training on them.
         owner
             Process with which the cluster ends: once it is gone, `sweep` stops and removes the cluster.
         """
@@ -61,7 +69,9 @@ class Cluster:
         # Paths of sockets end at 107 characters (unix(7)).
         if len(os.fsencode(root)) > 80:
             raise ValueError(f"{root} is too long a path for the sockets in it: at most 80 bytes.")
-        ports = free_ports(3 + len(config.NODES))
+        machine = _this_machine(gpus) if gpus else {}
+        names = config.NODES[:1] if gpus else config.NODES
+        ports = free_ports(3 + len(names))
         layout = Layout(
             root=root,
             host=socket.gethostname().split(".")[0],
@@ -71,7 +81,9 @@ class Cluster:
             accounting=ports[2],
             nodes=tuple(ports[3:]),
             with_accounting=accounting,
-            cgroup=cgroups.claim(config.NODES),
+            cgroup=cgroups.claim(names),
+            names=names,
+            **machine,
         )
         cluster = cls(layout)
         try:
@@ -80,7 +92,7 @@ class Cluster:
                 processes.note(processes.identify("owner", owner), root)
         except BaseException:
             if layout.cgroup:
-                cgroups.release(config.NODES)
+                cgroups.release(names)
             raise
         return cluster
 
@@ -139,9 +151,9 @@ class Cluster:
                 self._start_database()
                 self.start_accounting()
             self.start_controller()
-            for node in config.NODES:
+            for node in self.layout.names:
                 self.start_node(node)
-            self.wait_for_nodes(config.NODES, ("idle",))
+            self.wait_for_nodes(self.layout.names, ("idle",))
         except BaseException:
             self.stop()
             raise
@@ -151,14 +163,14 @@ class Cluster:
         running = processes.known(self.root)
         if "slurmctld" in running and running["slurmctld"].process() is not None:
             self._cancel_all()
-        for name in ("slurmctld", *(f"slurmd-{node}" for node in config.NODES), "slurmdbd", "mariadbd"):
+        for name in ("slurmctld", *(f"slurmd-{node}" for node in self.layout.names), "slurmdbd", "mariadbd"):
             if name in running:
                 processes.stop(running[name], self.root)
         # Whoever has our slurm.conf in its environment is a step, or something that a job started.
         processes.end(processes.of_environment("SLURM_CONF", self.variables["SLURM_CONF"]), 5.0)
         if "munged" in running:
             processes.stop(running["munged"], self.root)
-        left = cgroups.release(config.NODES) if self.layout.cgroup else []
+        left = cgroups.release(self.layout.names) if self.layout.cgroup else []
         if left:
             raise DaemonError(f"These control groups would not go: {', '.join(map(str, left))}")
 
@@ -183,13 +195,13 @@ class Cluster:
         if "slurmctld" not in alive:
             self.start_controller()
         self._cancel_all()
-        for node in config.NODES:
+        for node in self.layout.names:
             if f"slurmd-{node}" not in alive:
                 self.start_node(node)
         for node, state in self.node_states().items():
             if state.startswith(("down", "drain")):
                 self.set_node(node, "resume")
-        self.wait_for_nodes(config.NODES, ("idle",))
+        self.wait_for_nodes(self.layout.names, ("idle",))
 
     def _program(self, name: str) -> str:
         found = shutil.which(name, path=packages.search_path())
@@ -265,7 +277,7 @@ class Cluster:
         """Start the slurmd of a node."""
         name = f"slurmd-{node}"
         slurmd = self._daemon(name, "slurmd", "-D", "-N", node)
-        port = self.layout.nodes[config.NODES.index(node)]
+        port = self.layout.nodes[self.layout.names.index(node)]
         processes.wait_for("listening", lambda: listens(port), slurmd, self.root)
 
     def crash_node(self, node: str) -> None:
@@ -306,9 +318,23 @@ class Cluster:
             if time.monotonic() > limit:
                 raise DaemonError(
                     f"After {seconds:g} s the nodes are {seen}, not {sorted(allowed)}.\n"
-                    + "\n".join(processes.said(name, self.root) for name in ("slurmctld", *config.NODES))
+                    + "\n".join(processes.said(name, self.root) for name in ("slurmctld", *self.layout.names))
                 )
             time.sleep(0.2)
+
+
+def _this_machine(gpus: int) -> dict[str, Any]:
+    """Return what a node claims that is this machine, and whose GPUs are used."""
+    lacking = [name for number in range(gpus) if not Path(name := f"{NVIDIA}{number}").exists()]
+    if lacking:
+        raise FileNotFoundError(f"{lacking[0]} is missing: this machine has fewer than {gpus} NVIDIA GPUs.")
+    memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 2**20
+    return {
+        "cpus": len(os.sched_getaffinity(0)),
+        "memory": memory * 9 // 10,  # the daemons live on it too
+        "gpus": gpus,
+        "devices": NVIDIA,
+    }
 
 
 def sweep(folder: Path, prefix: str) -> list[Path]:

@@ -33,6 +33,10 @@ class Layout:
         TCP ports on 127.0.0.1: slurmctld, MariaDB, slurmdbd, and one a slurmd.
     with_accounting
         False: no MariaDB and no slurmdbd; sacct then says that accounting storage is disabled.
+    names, cpus, memory, gpus
+        The nodes' names, and the cores, MB and GPUs that each claims to have.
+    devices
+        Beginning of the GPUs' device files, a number behind it; empty: links to one device, which no program can use.
     cgroup
         Memory is limited by control groups (v1). Only one cluster of a machine can have them: Slurm 22.05 names them
         after the node, and its cgroup.conf has no word for another name.
@@ -47,6 +51,11 @@ class Layout:
     nodes: tuple[int, ...]
     with_accounting: bool = True
     cgroup: bool = False
+    names: tuple[str, ...] = NODES
+    cpus: int = CPUS
+    memory: int = MEMORY
+    gpus: int = GPUS
+    devices: str = ""
 
     @property
     def munge_socket(self) -> Path:
@@ -70,9 +79,9 @@ def slurm_conf(layout: Layout) -> str:
         f"JobCompLoc={root}/jobcomp.txt\n"
     )
     nodes = "".join(
-        f"NodeName={name} NodeHostname={layout.host} NodeAddr=127.0.0.1 Port={port} CPUs={CPUS} "
-        f"RealMemory={MEMORY} Gres=gpu:{GPUS} State=UNKNOWN\n"
-        for name, port in zip(NODES, layout.nodes, strict=True)
+        f"NodeName={name} NodeHostname={layout.host} NodeAddr=127.0.0.1 Port={port} "
+        f"CPUs={layout.cpus} RealMemory={layout.memory} Gres=gpu:{layout.gpus} State=UNKNOWN\n"
+        for name, port in zip(layout.names, layout.nodes, strict=True)
     )
     return f"""# Written by tests/slurm/config.py: two nodes on one machine, for tests.
 ClusterName={CLUSTER}
@@ -112,7 +121,7 @@ MinJobAge=300
 # A job in `urgent` throws those in `batch` out.
 PreemptType=preempt/partition_prio
 PreemptMode=CANCEL
-{storage}{nodes}PartitionName=DEFAULT Nodes={",".join(NODES)} MaxTime=60 DefaultTime=10
+{storage}{nodes}PartitionName=DEFAULT Nodes={",".join(layout.names)} MaxTime=60 DefaultTime=10
 PartitionName=batch Default=YES PriorityTier=1 PreemptMode=CANCEL
 PartitionName=urgent PriorityTier=10 PreemptMode=OFF
 """
@@ -140,7 +149,8 @@ StorageLoc=slurm_acct
 def gres_conf(layout: Layout) -> str:
     """Return gres.conf: one link to a device a GPU."""
     return "".join(
-        f"NodeName={name} Name=gpu File={layout.root}/{name}/gpu[0-{GPUS - 1}]\n" for name in NODES
+        f"NodeName={name} Name=gpu File={layout.root}/{name}/gpu[0-{layout.gpus - 1}]\n"
+        for name in layout.names
     )
 
 

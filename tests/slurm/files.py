@@ -16,12 +16,14 @@ def write_files(layout: Layout) -> None:
     root = layout.root
     root.mkdir(parents=True, exist_ok=True)
     root.chmod(0o755)  # munged refuses a socket that not everybody can reach
-    for name in ("log", "pids", "state", "munge", "database", "cgroup", *config.NODES):
+    for name in ("log", "pids", "state", "munge", "database", "cgroup", *layout.names):
         (root / name).mkdir()
-    for node in config.NODES:
+    for node in layout.names:
         (root / node / "spool").mkdir()
-        for gpu in range(config.GPUS):
-            (root / node / f"gpu{gpu}").symlink_to("/dev/null")  # slurmd wants a device
+        for gpu in range(layout.gpus):
+            # slurmd wants a device.
+            device = f"{layout.devices}{gpu}" if layout.devices else "/dev/null"
+            (root / node / f"gpu{gpu}").symlink_to(device)
     password = secrets.token_hex(16)
     texts = {
         "slurm.conf": config.slurm_conf(layout),
@@ -46,5 +48,5 @@ def read_layout(root: Path) -> Layout:
         fields = json.loads((root / "cluster.json").read_text(encoding="utf-8"))
     except FileNotFoundError as error:
         raise FileNotFoundError(f"{root} holds no cluster: cluster.json is missing there.") from error
-    fields.update(root=Path(fields["root"]), nodes=tuple(fields["nodes"]))
+    fields.update(root=Path(fields["root"]), nodes=tuple(fields["nodes"]), names=tuple(fields["names"]))
     return Layout(**fields)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.slurm import cgroups, config, packages, processes
+from tests.slurm import cgroups, config, files, packages, processes
 from tests.slurm.cluster import Cluster, sweep
 from tests.slurm.ports import free_ports
 from tests.slurm.recording import RECORDED, read, text_of
@@ -69,6 +69,29 @@ def test_each_node_has_its_own_port():
     """Both nodes are this machine, and differ by port."""
     lines = [line for line in config.slurm_conf(layout("/tmp/c")).splitlines() if line.startswith("NodeName")]
     assert ["Port=4", "Port=5"] == [line.split()[3] for line in lines]
+
+
+def test_a_cluster_on_gpus_is_one_node_with_their_devices(tmp_path):
+    """Two slurmd on a host would each number its GPUs from 0, so that two jobs would get one card."""
+    where = layout(
+        tmp_path / "c", nodes=(4,), names=("n1",), cpus=32, memory=9000, gpus=2, devices="/dev/nvidia"
+    )
+    files.write_files(where)
+
+    (line,) = [one for one in config.slurm_conf(where).splitlines() if one.startswith("NodeName")]
+    assert "CPUs=32 RealMemory=9000 Gres=gpu:2" in line
+    assert "PartitionName=DEFAULT Nodes=n1 " in config.slurm_conf(where)
+    assert ["/dev/nvidia0", "/dev/nvidia1"] == [str((where.root / f"n1/gpu{g}").readlink()) for g in (0, 1)]
+    assert where == files.read_layout(where.root)
+
+
+def test_a_gpu_that_is_not_there_is_refused_before_anything_is_made(tmp_path):
+    """The sentence names the first device file that is missing."""
+    if Path("/dev/nvidia15").exists():
+        pytest.skip("this machine has 16 GPUs")
+    with pytest.raises(FileNotFoundError, match="fewer than 16 NVIDIA GPUs"):
+        Cluster.create(tmp_path / "c", accounting=False, gpus=16)
+    assert not (tmp_path / "c").exists()
 
 
 def test_without_accounting_no_database_is_named():

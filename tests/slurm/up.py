@@ -1,4 +1,4 @@
-"""A Slurm of two nodes to play with: `python tests/slurm/up.py DIR`, and `python tests/slurm/up.py down DIR`."""
+"""A Slurm to play with, of two nodes: `python tests/slurm/up.py DIR`, and `python tests/slurm/up.py down DIR`."""
 
 from __future__ import annotations
 
@@ -25,22 +25,30 @@ def main(words: list[str] | None = None) -> int:
         "folder", type=Path, metavar="DIR", help="new folder of the cluster, below a short path"
     )
     if not down:
+        parser.add_argument(
+            "--gpus",
+            type=int,
+            default=0,
+            metavar="N",
+            help="one node with this machine's cores and N of its GPUs",
+        )
         parser.add_argument("--no-accounting", action="store_true", help="without MariaDB and slurmdbd")
     arguments = parser.parse_args(words[1:] if down else words)
     try:
         if down:
             Cluster.load(arguments.folder).remove()
             return 0
-        cluster = Cluster.create(arguments.folder, accounting=not arguments.no_accounting)
+        cluster = Cluster.create(
+            arguments.folder, accounting=not arguments.no_accounting, gpus=arguments.gpus
+        )
         cluster.start()
     except (OSError, ValueError, RuntimeError) as error:
         print(f"up.py: {error}", file=sys.stderr)
         return 1
     for name, value in cluster.variables.items():
         print(f"export {name}={shlex.quote(value)}")
-    print(
-        f"# sinfo; srun --nodes=2 hostname. To stop: python {sys.argv[0]} down {shlex.quote(str(cluster.root))}"
-    )
+    stop = f"python {sys.argv[0]} down {shlex.quote(str(cluster.root))}"
+    print(f"# sinfo; srun --nodes={len(cluster.layout.names)} hostname. To stop: {stop}")
     return 0
 
 
