@@ -1,0 +1,181 @@
+"""What a campaign on GPUs runs, step by step: a name, how many GPUs, how long at most, and the command. Data."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+SUITE = ("-m", "pytest", "perf", "--device=cuda", "--launcher=fork")
+
+
+@dataclass(frozen=True)
+class Step:
+    """One command of a campaign.
+
+    Attributes
+    ----------
+    words
+        Behind the driver's Python. ``{stack}`` is the Python under test, ``{out}`` the step's folder, ``{here}`` this
+        repository.
+    gpus
+        1: it runs beside other such steps, each on a GPU and a part of the cores of its own; 0: it has them all.
+    seconds
+        After so many it is interrupted, and keeps what it has. From what launches took on H200s (docs/measurements).
+    fewest
+        GPUs without which it says nothing.
+    """
+
+    name: str
+    words: tuple[str, ...]
+    gpus: int = 1
+    seconds: float = 300.0
+    fewest: int = 1
+
+
+def suite(*words: str) -> tuple[str, ...]:
+    """Return the words of a run of the suite on GPUs."""
+    return (*SUITE, "--stack={stack}", "--results={out}", *words)
+
+
+def full(expression: str, *words: str) -> tuple[str, ...]:
+    """Return the words of a part of profile full."""
+    return suite("--profile=full", "-k", expression, *words)
+
+
+def planted(percent: int) -> tuple[str, ...]:
+    """Return the words of a comparison of a stack with itself, with more device time planted on one side."""
+    return suite(
+        "--profile=compare-full",
+        "--against={stack}",
+        f"--plant=device-time-{percent}",
+        f"--margin={percent}%",
+        "--launches=20",
+        "-k",
+        "step_takes and unet3d-single-1gpu-bf16-native-fused.autotune-synthetic",
+    )
+
+
+def launchers(variant: str, launches: int) -> tuple[str, ...]:
+    """Return the words that hold launches by fork, from several servers, against fresh ones."""
+    return suite(
+        "--profile=compare-full",
+        "--against={stack}",
+        "--old-launcher=fresh",
+        "--server-launches=3",
+        "--margin=0.5%",
+        f"--launches={launches}",
+        "-k",
+        f"step_takes and compare@{variant}]",
+    )
+
+
+RUNGS = "(rung or made_on_the_device or everything_together)"
+
+STEPS = (
+    Step("quick", suite(), seconds=360),
+    Step("ladder-mnist_cnn", full(f"mnist_cnn and {RUNGS}", "--launches=5"), seconds=420),
+    Step("ladder-resnet50", full("resnet50- and rung", "--launches=5"), seconds=480),
+    Step("ladder-unet3d", full("unet3d- and rung"), seconds=360),
+    Step("ladder-resnet152", full("resnet152- and rung"), seconds=300),
+    Step("sweep-small", full("(mnist_cnn or resnet50-) and (knee or cores_bring)"), seconds=150),
+    Step("sweep-large", full("(unet3d- or resnet152-) and knee"), seconds=300),
+    Step(
+        "tuned",
+        full("(resnet50- or resnet152-) and (made_on_the_device or everything_together)"),
+        seconds=240,
+    ),
+    Step("enlarged", full("resnet152_224 and bounds"), seconds=120),
+    *(
+        Step(
+            f"overhead-{name}",
+            (
+                "-m",
+                "perf.training.overhead",
+                "--device=cuda",
+                f"--workload={name}",
+                f"--pairs={pairs}",
+                f"--steps={steps}",
+            ),
+            seconds=90,
+        )
+        for name, pairs, steps in (
+            ("mnist_cnn", 400, 20),
+            ("resnet50", 100, 10),
+            ("resnet152", 60, 5),
+            ("unet3d", 60, 4),
+        )
+    ),
+    Step(
+        "same-stack",
+        suite(
+            "--profile=compare",
+            "--against={stack}",
+            "--margin=50%",
+            "-k",
+            "mnist_cnn and single and not stall",
+        ),
+        seconds=240,
+    ),
+    Step(
+        "tf32-off",
+        (
+            *("-m", "perf.comparing", "old", "new", "--site={here}/tests/gpu/tf32.toml", "--here"),
+            *(
+                "--profile=compare-full",
+                "--device=cuda",
+                "--launcher=fork",
+                "--results={out}",
+                "--launches=5",
+            ),
+            *("-k", "unet3d-single-1gpu-default-native] and (step_takes or same_work or losses)"),
+        ),
+        seconds=480,
+    ),
+    Step(
+        "fork-unet3d", launchers("unet3d-single-1gpu-bf16-native-fused.autotune-synthetic", 10), seconds=480
+    ),
+    Step("fork-mnist_cnn", launchers("mnist_cnn-single-1gpu-fp32-native-synthetic", 10), seconds=240),
+    Step("planted-2", planted(2), seconds=700),
+    Step("planted-1", planted(1), seconds=700),
+    Step(
+        "selfcheck-one",
+        ("-m", "perf.faults.selfcheck", "--device=cuda", "--stack={stack}", "--results={out}"),
+        seconds=560,
+    ),
+    # On all GPUs.
+    Step("quick-all", suite(), gpus=0, seconds=480, fewest=2),
+    Step("shared-all", suite("-n", "2", "--share-node"), gpus=0, seconds=360, fewest=2),
+    Step(
+        "ways",
+        full("(mnist_cnn or resnet50-) and (dp or knobs or talk or ways or conventions)"),
+        gpus=0,
+        seconds=420,
+        fewest=2,
+    ),
+    Step("scaling", full("(mnist_cnn or unet3d- or resnet50-) and scal"), gpus=0, seconds=420, fewest=2),
+    Step(
+        "traces",
+        full("mnist_cnn and ddp and (trace or line)", "--torch-trace", "--line-profile"),
+        gpus=0,
+        seconds=150,
+        fewest=2,
+    ),
+    Step(
+        "selfcheck-all",
+        (
+            *(
+                "-m",
+                "perf.faults.selfcheck",
+                "--device=cuda",
+                "--stack={stack}",
+                "--results={out}",
+                "--clean=6",
+            ),
+            *("gloo-for-nccl", "gpu-taken-twice", "nccl-over-sockets", "dp-autotuned"),
+        ),
+        gpus=0,
+        seconds=400,
+        fewest=2,
+    ),
+    Step("slurm", ("{here}/tests/gpu/slurm_jobs.py", "{stack}", "{out}"), gpus=0, seconds=240, fewest=2),
+)
+"""Every step, in no order: a campaign is given names."""
