@@ -64,7 +64,7 @@ def launchers(variant: str, launches: int) -> tuple[str, ...]:
         "--margin=0.5%",
         f"--launches={launches}",
         "-k",
-        f"step_takes and compare@{variant}]",
+        f"step_takes and {variant}]",
     )
 
 
@@ -146,12 +146,15 @@ STEPS = (
     Step("shared-all", suite("-n", "2", "--share-node"), gpus=0, seconds=360, fewest=2),
     Step(
         "ways",
-        full("(mnist_cnn or resnet50-) and (dp or knobs or talk or ways or conventions)"),
+        full(
+            "(mnist_cnn or resnet50-) and (knobs or autotuned or ways_epochs or conventions or published)"
+            " or resnet50- and (talk or slower_than_dp or world_size_1)"
+        ),
         gpus=0,
         seconds=420,
         fewest=2,
     ),
-    Step("scaling", full("(mnist_cnn or unet3d- or resnet50-) and scal"), gpus=0, seconds=420, fewest=2),
+    Step("scaling", full("(mnist_cnn or unet3d- or resnet50-) and (scal and (weak or strong))"), gpus=0, seconds=420, fewest=2),
     Step(
         "traces",
         full("mnist_cnn and ddp and (trace or line)", "--torch-trace", "--line-profile"),
