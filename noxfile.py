@@ -165,8 +165,11 @@ def selfcheck(session: nox.Session) -> None:
 
 @nox.session(default=False, venv_backend="none", requires=["env"])
 def tests(session: nox.Session) -> None:
-    """Run the suite's own tests."""
-    suite = [python_of(session, "env"), "-m", "pytest", *targets("tests", session.posargs)]
+    """Run the suite's own tests, some at a time where there are cores for it; `-- -n 0` runs one after the other."""
+    # Each may start processes with torch in them, of 1 GB and more.
+    many = min(4, len(os.sched_getaffinity(0)))
+    side_by_side = [f"--numprocesses={many}"] if many > 1 and not session.posargs else []
+    suite = [python_of(session, "env"), "-m", "pytest", *side_by_side, *targets("tests", session.posargs)]
     finish(session, *suite, *session.posargs)
 
 

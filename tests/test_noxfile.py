@@ -224,6 +224,16 @@ def test_sessions_run_until_one_fails(project):
     assert 1 == done.stdout.count("1 failed")
 
 
+@pytest.mark.parametrize("words", [[], ["--", "tests/test_sums.py"]])
+def test_the_suites_own_tests_run_some_at_a_time(project, words):
+    """Where there are cores for it; whoever names tests or options gets just these."""
+    press(project, "--no-venv", "-s", "tests", *words)
+
+    cores = min(4, len(os.sched_getaffinity(0)))
+    expected = cores if cores > 1 and not words else None
+    assert expected == json.loads((project / "told.json").read_text())["at_a_time"]
+
+
 @pytest.mark.parametrize(("status", "ran"), [(0, True), (1, False)])
 def test_slurm_tests_need_slurms_packages(project, status, ran):
     """slurm_tests fails, rather than skips, where packages are missing; it collects tests/slurm and nothing else."""

@@ -154,7 +154,13 @@ STEPS = (
         seconds=420,
         fewest=2,
     ),
-    Step("scaling", full("(mnist_cnn or unet3d- or resnet50-) and (scal and (weak or strong))"), gpus=0, seconds=420, fewest=2),
+    Step(
+        "scaling",
+        full("(mnist_cnn or unet3d- or resnet50-) and (scal and (weak or strong))"),
+        gpus=0,
+        seconds=420,
+        fewest=2,
+    ),
     Step(
         "traces",
         full("mnist_cnn and ddp and (trace or line)", "--torch-trace", "--line-profile"),

@@ -34,6 +34,9 @@ most = 2
 [stacks.real]
 python = "{real}"
 
+[stacks.again]
+python = "{real}"
+
 [stacks.slow]
 python = "{slow}"
 
@@ -165,6 +168,35 @@ def test_training_on_one_node_and_on_two(suite):
     assert {"sacct"} == {row["source"] for row in rows.values()}
     assert all(row["wall_seconds"] > 0 for row in rows.values())
     assert {1, 2} == {len(row["nodes"].split(",")) for row in rows.values()}
+
+
+def test_two_stacks_of_a_site_are_compared_in_one_job(suite):
+    """By their names in the site file: both are launched in one allocation, and the same work is asserted of them."""
+    question = "same_work and mnist_cnn-single-1cpu-fp32-native]"
+    command, environment = suite.command("run")
+    comparing = [
+        sys.executable,
+        "-m",
+        "perf.comparing",
+        "real",
+        "again",
+        *(word for word in command[4:] if word != "--profile=smoke"),
+    ]
+    done = subprocess.run(
+        [*comparing, "--profile=compare-smoke", "--launches=1", "-k", question],
+        cwd=ROOT,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+
+    assert 0 == done.returncode, done.stdout + done.stderr
+    launches = records.Run(suite.latest).records()
+    assert ["new", "old"] == sorted(record.side for record in launches)
+    assert 1 == len({record.parameters_digests[0] for record in launches})
+    assert ["done"] == [row["end"] for row in suite.account()]
 
 
 def test_without_accounting_the_run_is_judged_all_the_same(slurm_without_accounting, tmp_path):
