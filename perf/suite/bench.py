@@ -12,7 +12,14 @@ from typing import Any, Protocol
 
 from perf import contract, records
 from perf.catalogue import GROUPS, Group, Member
-from perf.suite.plan import Context, build_spec, in_the_tutorials_loop, launches_planned, order_of_round
+from perf.suite.plan import (
+    Context,
+    build_spec,
+    has_phases,
+    in_the_tutorials_loop,
+    launches_planned,
+    order_of_round,
+)
 from perf.verdict.metrics import METRICS
 from perf.verdict.startup import start_up
 
@@ -254,13 +261,9 @@ class Bench:
 
     def explain(self, members: Sequence[Member]) -> list[contract.LaunchRecord]:
         """Take, once a run, what tells where the time of members goes; a launch that fails is told and left out."""
-        asked = [*((member, "phases") for member in members), (members[0], "line-profile")]
-        return [
-            one
-            for member, kind in asked
-            if in_the_tutorials_loop(member.variant)
-            for one in self.watched([member], kind, 1)[member.id]
-        ]
+        asked = [(member, "phases") for member in members if has_phases(member.variant)]
+        asked += [(member, "line-profile") for member in members[:1] if in_the_tutorials_loop(member.variant)]
+        return [one for member, kind in asked for one in self.watched([member], kind, 1)[member.id]]
 
     def rates(self) -> list[contract.LaunchRecord]:
         """Return the launches that measured the machine so far."""

@@ -171,7 +171,12 @@ def batches_an_epoch(samples: int, ranks: int, batch_size: int) -> int:
     return -(-a_rank // batch_size)
 
 
+def has_phases(variant: Variant) -> bool:
+    """Say whether a variant's steps can be timed phase by phase: a CUDA graph replays them as one piece."""
+    return variant.mode != "io" and variant.workload != MACHINE and "cuda_graph" not in variant.optimizations
+
+
 def in_the_tutorials_loop(variant: Variant) -> bool:
-    """Say whether a variant trains in the loop that phases and line profiles are of (`perf.training.session`)."""
+    """Say whether a variant trains in the loop that traces and line profiles are of (`perf.training.session`)."""
     own_step = variant.precision in ("fp16", "bf16") or not {*variant.optimizations} <= {*OF_THE_LOOP}
     return variant.mode != "io" and variant.workload != MACHINE and not own_step

@@ -115,3 +115,23 @@ def train_in_phases(
             return False
         timer.start()
     return True
+
+
+def train_with_in_phases(
+    in_phases: Callable[[torch.Tensor, torch.Tensor, PhaseTimer], torch.Tensor],
+    model: torch.nn.Module,
+    train_loader: Iterable[Any],
+    meter: Meter,
+    timer: PhaseTimer,
+) -> bool:
+    """Do what `perf.training.loop.train_with` does with a step that tells its own phases (`EagerStep.in_phases`)."""
+    model.train()
+    timer.watch(model)
+    timer.start()
+    for data, target in train_loader:
+        timer.end("data")
+        loss = in_phases(data, target, timer)
+        if meter.step(loss, target.size(0)):
+            return False
+        timer.start()
+    return True

@@ -31,7 +31,7 @@ from perf.training.loaders import (
 from perf.training.loop import drain, train, train_with
 from perf.training.meter import Clock, CudaClock, HostClock, Meter, Watched, halves
 from perf.training.operators import OperatorWatch, available
-from perf.training.phases import PhaseTimer, train_in_phases
+from perf.training.phases import PhaseTimer, train_in_phases, train_with_in_phases
 from perf.training.stackinfo import stack_info
 from perf.training.state import State
 from perf.training.tracing import Tracer, make_tracer, train_traced
@@ -265,7 +265,7 @@ class Session:
     ) -> Callable[[int], bool]:
         """Return what trains (or drains) one epoch, given its number, and says whether it was whole."""
         spec, device, loss_function = self._spec, self._identity.device, self._workload.loss_function
-        model, optimizer, step = built.model, built.optimizer, built.step
+        model, optimizer = built.model, built.optimizer
         if spec.plan == "audit":
 
             def audit(epoch: int) -> bool:
@@ -276,12 +276,7 @@ class Session:
         if spec.mode == "io":
             return lambda epoch: drain(feed, meter)
         if needs_own_step(spec):
-            if spec.phases or spec.line_profile or spec.trace:
-                raise settings.Unavailable(
-                    "phases, traces and line profiles are of the tutorials' loop; mixed precision, another memory "
-                    "format and a CUDA graph train in a step of their own"
-                )
-            return lambda epoch: train_with(step, model, feed, meter)
+            return self._epoch_of_own_step(built, feed, meter)
         if spec.phases:
             timer = self._phases = PhaseTimer(self._clock())
             return lambda epoch: train_in_phases(model, device, feed, loss_function, optimizer, meter, timer)
@@ -295,6 +290,23 @@ class Session:
                 lambda f: lambda epoch: f(model, device, feed, loss_function, optimizer, meter)
             )
         return lambda epoch: train(model, device, feed, loss_function, optimizer, meter)
+
+    def _epoch_of_own_step(self, built: Assembly, feed: Watched, meter: Meter) -> Callable[[int], bool]:
+        """Return what trains one epoch by a step that is more than the tutorials' loop."""
+        spec = self._spec
+        if spec.line_profile or spec.trace:
+            raise settings.Unavailable(
+                "traces and line profiles are of the tutorials' loop; mixed precision, another memory format and a "
+                "CUDA graph train in a step of their own"
+            )
+        if spec.phases and built.graphed is not None:
+            raise settings.Unavailable(
+                "a CUDA graph replays a step as one piece, which has no phases to be timed"
+            )
+        if spec.phases:
+            timer = self._phases = PhaseTimer(self._clock())
+            return lambda epoch: train_with_in_phases(built.eager.in_phases, built.model, feed, meter, timer)
+        return lambda epoch: train_with(built.step, built.model, feed, meter)
 
     def _profiled(self, bind: Callable[[Any], Callable[[int], bool]]) -> Callable[[int], bool]:
         """Return the training of an epoch under line_profiler; its statistics are written after each epoch."""

@@ -7,6 +7,8 @@ from typing import Any, Callable, Optional
 
 import torch
 
+from perf.training.phases import PhaseTimer
+
 AUTOCAST = {"fp16": torch.float16, "bf16": torch.bfloat16}
 """Precisions that are torch's autocast, and its dtype."""
 
@@ -77,6 +79,26 @@ class EagerStep:
             self.scaler.scale(loss).backward()
             self.scaler.step(self.optimizer)
             self.scaler.update()
+        return loss
+
+    def in_phases(self, data: torch.Tensor, target: torch.Tensor, timer: PhaseTimer) -> torch.Tensor:
+        """Do what a call does, with the time of every phase behind the loader's."""
+        data = data.to(self._device, non_blocking=self._non_blocking)
+        target = target.to(self._device, non_blocking=self._non_blocking)
+        timer.end("copy")
+        self.optimizer.zero_grad()
+        loss = self.loss(self._model, data, target)
+        timer.end("forward")
+        if self.scaler is None:
+            loss.backward()
+            timer.end_backward()
+            self.optimizer.step()
+        else:
+            self.scaler.scale(loss).backward()
+            timer.end_backward()
+            self.scaler.step(self.optimizer)
+            self.scaler.update()
+        timer.end("optimizer")
         return loss
 
     def loss(self, model: torch.nn.Module, data: torch.Tensor, target: torch.Tensor) -> torch.Tensor:

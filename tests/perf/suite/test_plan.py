@@ -15,9 +15,12 @@ from perf.suite.plan import (
     Context,
     batches_an_epoch,
     build_spec,
+    has_phases,
+    in_the_tutorials_loop,
     launches_planned,
     order_of_round,
 )
+from perf.variants import Variant
 
 
 @given(st.integers(1, 7), st.integers(0, 50))
@@ -171,3 +174,19 @@ def test_a_window_for_stalls_is_never_cut_short():
 
     assert (400, 0.0) == (small.timed_steps, small.max_seconds)
     assert (100, 5.0) == (large.timed_steps, large.max_seconds)
+
+
+@pytest.mark.parametrize(
+    ("variant", "phases", "tutorials"),
+    [
+        ("mnist_cnn-single-1gpu-fp32-native", True, True),
+        ("unet3d-single-1gpu-bf16-native-fused.autotune-synthetic", True, False),
+        ("mnist_cnn-single-1gpu-bf16-native-channels_last.cuda_graph-synthetic", False, False),
+        ("mnist_cnn-single-1gpu-fp32-native-io", False, False),
+        ("machine-single-1gpu", False, False),
+    ],
+)
+def test_what_can_be_timed_in_parts(variant, phases, tutorials):
+    """Every step but that of a CUDA graph has phases; line profiles are of the tutorials' loop alone."""
+    found = Variant.parse(variant)
+    assert (phases, tutorials) == (has_phases(found), in_the_tutorials_loop(found))

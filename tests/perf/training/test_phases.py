@@ -6,9 +6,10 @@ import pytest
 import torch
 from torch.utils.data import DataLoader
 
-from perf.training.loop import train
+from perf.training.loop import train, train_with
 from perf.training.meter import Meter
-from perf.training.phases import PHASES, LastGradient, PhaseTimer, train_in_phases
+from perf.training.phases import PHASES, LastGradient, PhaseTimer, train_in_phases, train_with_in_phases
+from perf.training.steps import EagerStep
 from tests.perf.training.helpers import FakeDevice, TinyWorkload, separable
 
 CPU = torch.device("cpu")
@@ -116,6 +117,28 @@ def test_training_in_phases_trains_the_same(device):
     assert results[0][1] == results[1][1]
     assert 5 == len(results[0][1])
     assert torch.equal(results[0][2], results[1][2])
+
+
+@pytest.mark.parametrize("precision", ["fp32", "bf16"])
+def test_a_step_of_its_own_in_phases_trains_the_same(device, precision):
+    """Mixed precision too: parameters and losses are those of the step without, and each phase has its entry."""
+    results, timer = [], PhaseTimer(device)
+    for phases in (False, True):
+        torch.manual_seed(3)
+        model = TinyWorkload().build_model()
+        optimizer = TinyWorkload().make_optimizer(model)
+        step = EagerStep(model, CPU, TinyWorkload.loss_function, optimizer, precision=precision)
+        loader, meter = DataLoader(separable(44, 1), batch_size=8), meter_on(device, timed_steps=3)
+        whole = (
+            train_with_in_phases(step.in_phases, model, loader, meter, timer)
+            if phases
+            else train_with(step, model, loader, meter)
+        )
+        results.append((whole, [loss.item() for loss in meter.losses]))
+
+    assert results[0] == results[1]
+    assert 5 == len(results[0][1])
+    assert {**dict.fromkeys(PHASES, 5), "communication": 0} == {k: len(v) for k, v in timer.seconds.items()}
 
 
 def test_what_ddp_waits_for_is_told_from_the_backward_pass(device, monkeypatch):
