@@ -19,6 +19,7 @@ import psutil
 
 from perf import contract
 from perf.contract import LaunchRecord, LaunchSpec
+from perf.launch.caches import compiler_caches
 from perf.launch.command import LOG_FOLDER, TORCHRUN, WORKER, marker, worker_command, worker_environment
 from perf.launch.environment import DRIVER
 from perf.launch.evidence import STDERR_FILE, STDOUT_FILE, Observed, gather, rank_pids, why_unavailable
@@ -99,6 +100,7 @@ def launch(
     command = worker_command(spec, stack, spec_path, module, place)
     environment = worker_environment(spec, place.environment(os.environ if environ is None else environ))
     environment.update(stack.environment)
+    environment.update(compiler_caches(spec, stack, environment))
     environment[DRIVER] = driver_mark()
     companion = Companion(spec, stack, os.environ if environ is None else environ) if telemetry else None
     observed = None
