@@ -173,14 +173,19 @@ def _size(run: Path) -> float | None:
 def times_detectable(verdict: Mapping[str, Any]) -> float | None:
     """Return by how many times what it could have seen a failed judgement's estimate lies beyond its limit.
 
-    None for a judgement that did not fail or could not say. A share is told in points, all else relative to the limit.
+    None for a judgement that did not fail or could not say. A share is judged by the ratio of two steps,
+    1 / (1 - share), and told by its logarithm: in points it could never lie far beyond a limit. All else is relative.
     """
     numbers = [verdict.get(key) for key in ("estimate", "limit", "detectable")]
     if verdict.get("verdict") != "fail" or any(not isinstance(number, (int, float)) for number in numbers):
         return None
     estimate, limit, detectable = (float(number) for number in numbers if number is not None)
-    beyond = estimate - limit if verdict.get("unit") == "share" else estimate / limit - 1.0
-    size = beyond / detectable if detectable > 0 else math.nan
+    if verdict.get("unit") == "share":
+        seen = limit + detectable
+        if not detectable > 0 or max(estimate, seen, limit) >= 1.0:
+            return None
+        return round(math.log((1.0 - limit) / (1.0 - estimate)) / math.log((1.0 - limit) / (1.0 - seen)), 2)
+    size = (estimate / limit - 1.0) / detectable if detectable > 0 else math.nan
     return round(size, 2) if math.isfinite(size) else None
 
 

@@ -133,7 +133,7 @@ def test_only_the_expected_exit_status_is_a_catch(where, monkeypatch, status, ca
     row = carry(FAULTS["slow-decode"], where)
 
     assert (caught, caught) == (row.caught, row.named)
-    assert 3.5 == row.size
+    assert 5.98 == row.size
     assert "out\n" == (latest / "output.txt").read_text()
 
 
@@ -141,12 +141,12 @@ def test_only_the_expected_exit_status_is_a_catch(where, monkeypatch, status, ca
     ("verdict", "size"),
     [
         ({"verdict": "fail", "unit": "ratio", "estimate": 3.0, "limit": 2.0, "detectable": 0.25}, 2.0),
-        ({"verdict": "fail", "unit": "share", "estimate": 0.75, "limit": 0.55, "detectable": 0.1}, 2.0),
+        ({"verdict": "fail", "unit": "share", "estimate": 0.8, "limit": 0.5, "detectable": 0.1}, 4.11),
         ({"verdict": "pass", "unit": "ratio", "estimate": 1.0, "limit": 2.0, "detectable": 0.25}, None),
         ({"verdict": "fail", "unit": "ratio", "estimate": 3.0, "limit": 2.0, "detectable": None}, None),
         ({"verdict": "fail", "unit": "ratio", "estimate": 3.0, "limit": 2.0, "detectable": 0.0}, None),
     ],
 )
 def test_the_size_of_a_fault_is_in_what_could_be_seen(verdict, size):
-    """Relative beyond a limit, in points for a share; unknown where the judgement did not fail or could not say."""
+    """Relative beyond a limit, by the steps' ratio for a share; unknown where nothing failed or could be told."""
     assert size == times_detectable(verdict)
