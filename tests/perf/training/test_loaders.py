@@ -14,6 +14,8 @@ from torch.utils.data import DistributedSampler, RandomSampler, TensorDataset
 from perf.suite.plan import batches_an_epoch
 from perf.training.loaders import (
     RING_BATCHES,
+    RING_BYTES,
+    LoaderPlan,
     Numbers,
     RingLoader,
     Shortened,
@@ -21,10 +23,12 @@ from perf.training.loaders import (
     describe,
     make_loader,
     native_loader,
+    ring_size,
     set_epoch,
     shorten,
 )
 from perf.training.settings import NotInForce
+from tests.perf.training.helpers import separable
 from tests.perf.training.samples import CPU, PLAN, Turning, digits, epochs, same
 
 
@@ -483,4 +487,30 @@ def test_the_ring_reads_its_loader_once():
     for _ in range(3):
         list(ring)
 
-    assert RING_BATCHES * 4 == before == len(reads)
+    # One sample tells how large a batch is.
+    assert RING_BATCHES * 4 + 1 == before == len(reads)
+
+
+@pytest.mark.parametrize("workers", [0, 1, 2])
+@pytest.mark.parametrize("distributed", [False, True])
+def test_a_ring_holds_the_first_batches_of_its_loader(workers, distributed):
+    """Made by a loader that ends with them, they are the very batches that the real one would begin with."""
+    plan = LoaderPlan(4, workers, 0, 1, distributed=distributed, pin_memory=False, seed=3)
+    ring = RingLoader(native_loader(separable(26, 1), plan), CPU)
+    expected = list(itertools.islice(native_loader(separable(26, 1), plan), 6))
+
+    assert 6 == len(ring.batches)
+    assert 7 == len(ring)
+    for (data, target), (expected_data, expected_target) in zip(ring.batches, expected, strict=True):
+        assert torch.equal(expected_data, data)
+        assert torch.equal(expected_target, target)
+
+
+@given(st.integers(1, 2**22), st.integers(1, 512))
+def test_a_ring_of_large_batches_is_short(numbers, batch_size):
+    """Eight batches, or what lies within the limit, but two at least."""
+    size = ring_size((torch.empty(numbers, device="meta"), 3), batch_size)
+
+    assert 2 <= size <= RING_BATCHES
+    assert size == 2 or size * 4 * numbers * batch_size <= RING_BYTES
+    assert size == RING_BATCHES or (size + 1) * 4 * numbers * batch_size > RING_BYTES
