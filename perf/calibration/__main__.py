@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import datetime
 import difflib
+import itertools
 import os
 import subprocess
 import sys
@@ -64,6 +65,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     options = _parser().parse_args(mine)
     try:
+        # Before a measurement that may take an hour.
+        _refuse_missing(options.references)
         runs = _runs(options, theirs)
         changes = [
             change
@@ -149,8 +152,23 @@ def _runs(options: argparse.Namespace, theirs: Sequence[str]) -> list[StoredRun]
     status = subprocess.run(command, cwd=REPOSITORY, check=False).returncode
     if status not in MEASURED:
         raise CalibrationError(f"measuring ended with status {status}: nothing is recorded from such a run")
-    results = next((word.partition("=")[2] for word in theirs if word.startswith("--results=")), "results")
-    return [load(Path(os.path.join(REPOSITORY, results, "latest")))]
+    return [load(Path(os.path.join(REPOSITORY, _results_of(theirs), "latest")))]
+
+
+def _refuse_missing(folder: Path | None) -> None:
+    if folder is not None and not folder.is_dir():
+        raise CalibrationError(f"{folder} is no folder; make it, or name another one with --references")
+
+
+def _results_of(words: Sequence[str]) -> str:
+    """Return where pytest's arguments have it keep its runs: the last that says so counts, as for pytest."""
+    found = "results"
+    for word, following in itertools.zip_longest(words, words[1:], fillvalue=""):
+        if word == "--results":
+            found = following
+        elif word.startswith("--results="):
+            found = word.partition("=")[2]
+    return found
 
 
 def _change(run: StoredRun, options: argparse.Namespace) -> Change | None:
@@ -183,8 +201,7 @@ def _file(folder: Path, system: System, options: argparse.Namespace) -> tuple[Pa
     path = folder / f"{options.name or system.slug}.toml"
     if path.exists():
         raise CalibrationError(f"{path} is of another system ({system.words} here); give a --name")
-    if not folder.is_dir():
-        raise CalibrationError(f"{folder} is no folder; make it, or name another one with --references")
+    _refuse_missing(folder)
     text = new_file(system, single_node=options.single_node)
     return path, text, parse(text, str(path), complaint)
 

@@ -124,7 +124,8 @@ def test_another_systems_file_is_not_written_to(calibrate, stored):
     assert "is of another system" in err
 
 
-def test_measuring_is_pytest_with_the_arguments_after_the_dashes(calibrate, stored, monkeypatch, tmp_path):
+@pytest.mark.parametrize("form", [["--results={}"], ["--results", "{}"], ["--results=x", "--results", "{}"]])
+def test_measuring_is_pytest_with_the_arguments_after_the_dashes(calibrate, stored, monkeypatch, form):
     """Without a RUN pytest measures the floors; what follows -- goes to it, and its run is what is read."""
     folder = stored()
     asked = []
@@ -135,12 +136,21 @@ def test_measuring_is_pytest_with_the_arguments_after_the_dashes(calibrate, stor
 
     monkeypatch.setattr(command.subprocess, "run", run)
     options = ["--references", str(calibrate.folder), "--launches", "12", "--yes"]
-    assert 0 == command.main([*options, "--", f"--results={folder.parent}", "--stack=p"])
+    theirs = [word.format(folder.parent) for word in form]
+    assert 0 == command.main([*options, "--", *theirs, "--stack=p"])
     (words,) = asked
     assert ["-m", "pytest", "perf", "--profile", "quick", "--launches=12", "-k", "floor or ceiling"] == words[
         3:11
     ]
-    assert [f"--results={folder.parent}", "--stack=p"] == words[11:]
+    assert [*theirs, "--stack=p"] == words[11:]
+
+
+def test_a_folder_that_is_not_there_is_told_before_anything_is_measured(calibrate, monkeypatch, capsys):
+    """Measuring may take an hour, and what it found could not be written."""
+    monkeypatch.setattr(command.subprocess, "run", lambda *a, **k: pytest.fail("it measured"))
+    missing = calibrate.folder / "missing"
+    assert command.EXIT_USAGE == command.main(["--references", str(missing), "--", "--stack=p"])
+    assert f"{missing} is no folder; make it" in capsys.readouterr().err
 
 
 def test_a_run_that_ended_badly_is_not_recorded(calibrate, monkeypatch):
