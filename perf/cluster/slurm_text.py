@@ -6,6 +6,7 @@ import datetime
 import re
 from dataclasses import dataclass
 
+from perf.cluster.hostlist import NoHostlist, expanded
 from perf.cluster.scheduler import Phase, Seen, Usage
 
 PHASES = {
@@ -89,7 +90,7 @@ def parse_squeue(text: str) -> dict[str, Seen]:
             phase,
             word,
             reason="" if reason in ("None", "(null)") else reason,
-            nodes="" if nodes == "(null)" else nodes,
+            nodes=_nodes(nodes),
             # For a job that waits it is the time that Slurm plans to start it at.
             started=None if phase is Phase.PENDING else parse_time(start),
         )
@@ -227,4 +228,10 @@ def parse_asked_memory(text: str, cores: int | None) -> int | None:
 
 
 def _nodes(text: str) -> str:
-    return "" if text in ("None assigned", "(null)", "None") else text
+    """Return nodes by their names, with commas between; a list in a form that is not known, as it is."""
+    if text in ("None assigned", "(null)", "None"):
+        return ""
+    try:
+        return ",".join(expanded(text))
+    except NoHostlist:
+        return text

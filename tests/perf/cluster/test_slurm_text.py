@@ -65,7 +65,7 @@ def test_squeue_gives_jobs_with_reason_place_and_start():
 
     assert ["12", "13", "14"] == list(found)
     assert ("(Nodes required | are DOWN, DRAINED)", None) == (found["12"].reason, found["12"].started)
-    assert (Phase.RUNNING, "n[1-2]", "") == (found["13"].phase, found["13"].nodes, found["13"].reason)
+    assert (Phase.RUNNING, "n1,n2", "") == (found["13"].phase, found["13"].nodes, found["13"].reason)
     assert "06:41:36" == time.strftime("%H:%M:%S", time.localtime(found["13"].started))
     assert "DependencyNeverSatisfied" == found["14"].reason
 
@@ -88,7 +88,7 @@ def test_sacct_gives_state_and_what_was_used():
     """CPU time over cores, the largest step's memory times its tasks, GPUs, nodes and the time in the queue."""
     seen, usage = parse_sacct(SACCT)["41"]
 
-    assert (Phase.COMPLETED, 0, 0, "n[1-2]") == (seen.phase, seen.status, seen.signal, seen.nodes)
+    assert (Phase.COMPLETED, 0, 0, "n1,n2") == (seen.phase, seen.status, seen.signal, seen.nodes)
     assert (95.0, 151.0, 4, 4) == (usage.wall_seconds, usage.cpu_seconds, usage.cores, usage.gpus)
     assert 151.0 / (95.0 * 4) == usage.cpu_efficiency
     assert 2 * 2**30 == usage.peak_memory_bytes
