@@ -58,7 +58,11 @@ class Suite:
     def __init__(self, jobs, folder):
         self.jobs, self.folder = jobs, folder
         self.results = folder / "res ults"
-        self.slow, greedy = folder / "slow python", folder / "greedy python"
+        # Spaces in the path, not in the name: Slurm's tracking by parents can't read a process whose name holds one,
+        # and does not end it with its job.
+        scripts = folder / "scripts of a test"
+        scripts.mkdir()
+        self.slow, greedy = scripts / "slow", scripts / "greedy"
         self.slow.write_text(SLOW)
         greedy.write_text(GREEDY.format(python=sys.executable))
         for script in (self.slow, greedy):
@@ -258,7 +262,8 @@ ENDS = {
     "cancelled by somebody": ["scancel", "{job}"],
     "timed out": ["scontrol", "update", "JobId={job}", "EndTime=now+1"],
     "node failed": ["scontrol", "update", "NodeName={node}", "State=DOWN", "Reason=test"],
-    "requeued": ["scontrol", "requeue", "{job}"],
+    # Jobs are submitted with --no-requeue; an administrator can have it otherwise.
+    "requeued": ["bash", "-c", "scontrol update JobId={job} Requeue=1 && scontrol requeue {job}"],
 }
 """What an administrator, a clock or a broken node does to a running job."""
 
