@@ -120,7 +120,7 @@ def merge(
         telemetry=finite({**(telemetry or {}), "ranks": [record.telemetry for record in clean]}),
         valid=not reasons,
         reasons=reasons,
-        flags=flags_of(spec, records),
+        flags=flags_of(spec, records, telemetry),
         phase_seconds=_phases(clean),
         line_profiles=[record.line_profile for record in clean if record.line_profile is not None],
         optimizations=list(spec.optimizations),

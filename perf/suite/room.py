@@ -18,6 +18,7 @@ from perf.launch.sharing import shared_node
 from perf.launch.stack import Stack
 from perf.launch.telemetry.node import VISIBLE
 from perf.launch.telemetry.reading import bare_uuid
+from perf.launch.validity import CROWDED
 
 
 @dataclass(frozen=True)
@@ -216,7 +217,9 @@ class Rooms:
                     f"{', '.join(sorted(leased))}: something in the stack sets {self._node.variables[0]} again. Look "
                     f"at its modules, setup lines and wrapper"
                 )
-        return dataclasses.replace(record, shared_node=self._shared)
+        # Who shares the node by choice is told once that it does, and not in each launch that it felt it.
+        flags = [flag for flag in record.flags if flag != CROWDED or not self._shared]
+        return dataclasses.replace(record, shared_node=self._shared, flags=flags)
 
     @property
     def _cores(self) -> list[int]:

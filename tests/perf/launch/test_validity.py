@@ -131,6 +131,23 @@ def test_a_number_of_workers_that_ignores_its_cores_is_flagged(make_spec, make_r
     assert expected == [flag for flag in flags if flag != OVERSUBSCRIBED]
 
 
+@pytest.mark.parametrize(
+    ("others", "waited", "expected"),
+    [(28.0, 12.5, ["crowded"]), (28.0, 0.1, []), (0.4, 12.5, []), (None, 12.5, []), (28.0, None, [])],
+)
+def test_a_launch_beside_others_on_its_cores_is_flagged(make_spec, make_rank, others, waited, expected):
+    """Others took cores that it needed, and somebody waited for one; either alone says nothing."""
+    node = {"other_cpu_seconds": others, "pressure_seconds": {"cpu": waited}}
+    telemetry = {"window_seconds": 20.0, "nodes": [node]}
+    ranks = [make_rank(rank) for rank in range(2)]
+    assert (expected, []) == (
+        flags_of(make_spec(), ranks, telemetry),
+        unfit_of(make_spec(), ranks, telemetry),
+    )
+    # Who asks for more than there is waits for itself.
+    assert [OVERSUBSCRIBED] == flags_of(make_spec(workers=8), ranks, telemetry)
+
+
 def test_what_is_not_known_of_the_cores_is_not_held_against_a_launch(make_spec, make_rank):
     """A worker that can't tell its cores gives neither reason nor flag."""
     ranks = [make_rank(rank, threads={}) for rank in range(2)]
