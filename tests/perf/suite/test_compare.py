@@ -186,7 +186,12 @@ def test_what_a_budget_has_no_time_for_is_skipped_with_its_reason(suite):
     done = suite("perf", "--against=old/python", "--budget=1s", "-k", "step and cpu", "-rs", delay=0.2)
     assert "not asked: " in done.output
     assert "of the budget of 1 s are left" in " ".join(done.output.split())
-    assert 1 <= len(done.run.verdicts()) < 7
+    # How many there was time for hangs on the machine; the first is asked in any case, and not all are.
+    assert (
+        1
+        <= len(done.run.verdicts())
+        < len(suite("perf", "--against=old/python", "-k", "step and cpu").run.verdicts())
+    )
     assert 4 == suite("perf", "--against=old/python", "--budget=soon").status
 
 
