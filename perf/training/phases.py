@@ -96,11 +96,8 @@ def train_in_phases(
     timer: PhaseTimer,
 ) -> bool:
     """Do what `perf.training.loop.train` does, with the time of every phase."""
-    model.train()
-    timer.watch(model)
-    timer.start()
-    for data, target in train_loader:
-        timer.end("data")
+
+    def in_phases(data: torch.Tensor, target: torch.Tensor, timer: PhaseTimer) -> torch.Tensor:
         data, target = data.to(device), target.to(device)
         timer.end("copy")
         optimizer.zero_grad()
@@ -111,10 +108,9 @@ def train_in_phases(
         timer.end_backward()
         optimizer.step()
         timer.end("optimizer")
-        if meter.step(loss, target.size(0)):
-            return False
-        timer.start()
-    return True
+        return loss
+
+    return train_with_in_phases(in_phases, model, train_loader, meter, timer)
 
 
 def train_with_in_phases(

@@ -57,7 +57,7 @@ class Campaign:
         for side_by_side, found in phases(steps):
             if not side_by_side or len(self._gpus) == 1:
                 for step in found:
-                    self._one(step, None if len(self._gpus) > 1 or not side_by_side else 0)
+                    self._one(step, 0 if side_by_side else None)
                 continue
             waiting: queue.SimpleQueue[Step] = queue.SimpleQueue()
             for step in found:
