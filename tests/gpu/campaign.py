@@ -1,14 +1,13 @@
 """Measures on a machine with GPUs what docs/measurements keeps: ``python tests/gpu/campaign.py OUT STEP…``.
 
-Steps run in the order in which they are named; neighbours in that order that need one GPU run side by side, each on a
-GPU and on a part of the cores of its own. Each has a time limit, after which it is interrupted and keeps what it has.
+Steps start in the order in which they are named; those that need a part of the GPUs run side by side, each on GPUs and
+on a part of the cores of its own. Each has a time limit, after which it is interrupted and keeps what it has.
 What each printed stands in OUT/STEP.log, what it measured below OUT/STEP, and how it went in OUT/campaign.log.
 """
 
 from __future__ import annotations
 
 import argparse
-import itertools
 import os
 import queue
 import signal
@@ -52,46 +51,40 @@ class Campaign:
         self._writing = threading.Lock()
 
     def run(self, steps: Iterable[Step]) -> None:
-        """Run steps one after the other, those of one GPU side by side."""
+        """Run steps, each as soon as its GPUs are free; what needs all of them waits for all, and all wait for it."""
         self._out.mkdir(parents=True, exist_ok=True)
-        for side_by_side, found in phases(steps):
-            if not side_by_side or len(self._gpus) == 1:
-                for step in found:
-                    self._one(step, 0 if side_by_side else None)
-                continue
-            waiting: queue.SimpleQueue[Step] = queue.SimpleQueue()
-            for step in found:
-                waiting.put(step)
-            tracks = [
-                threading.Thread(target=self._track, args=(waiting, place))
-                for place in range(len(self._gpus))
-            ]
-            for track in tracks:
-                track.start()
-            for track in tracks:
-                track.join()
+        waiting = list(steps)
+        free = set(range(len(self._gpus)))
+        ended: queue.SimpleQueue[tuple[int, ...]] = queue.SimpleQueue()
+        while waiting or len(free) < len(self._gpus):
+            for step, places in list(fitting(waiting, sorted(free), len(self._gpus))):
+                waiting.remove(step)
+                free.difference_update(places)
+                threading.Thread(target=self._then_free, args=(step, places, ended)).start()
+            if len(free) < len(self._gpus):
+                free.update(ended.get())
         self._log("all done")
 
-    def _track(self, waiting: queue.SimpleQueue[Step], place: int) -> None:
-        while True:
-            try:
-                step = waiting.get_nowait()
-            except queue.Empty:
-                return
-            self._one(step, place)
+    def _then_free(
+        self, step: Step, places: tuple[int, ...], ended: queue.SimpleQueue[tuple[int, ...]]
+    ) -> None:
+        try:
+            self._one(step, places)
+        finally:
+            ended.put(places)
 
-    def _one(self, step: Step, place: int | None) -> None:
-        """Run a step on one of the GPUs, or on all of them (None)."""
+    def _one(self, step: Step, places: tuple[int, ...]) -> None:
+        """Run a step on some of the GPUs."""
         if len(self._gpus) < step.fewest:
             self._log(f"{step.name}: left out, it needs {step.fewest} GPUs")
             return
-        self._log(f"{step.name}: starts{'' if place is None else f' on GPU {self._gpus[place]}'}")
+        self._log(f"{step.name}: starts on GPU {', '.join(self._gpus[place] for place in places)}")
         began = time.monotonic()
         with open(self._out / f"{step.name}.log", "wb") as log:
             process = subprocess.Popen(
-                self.command(step, place),
+                self.command(step, places),
                 cwd=ROOT,
-                env=self._environment(place),
+                env=self._environment(places),
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,
@@ -113,20 +106,25 @@ class Campaign:
             return "interrupted"
         return "ended"
 
-    def command(self, step: Step, place: int | None) -> list[str]:
-        """Return a step's command; on a part of the cores where it has one GPU of several."""
+    def command(self, step: Step, places: tuple[int, ...]) -> list[str]:
+        """Return a step's command; on a part of the cores where it has a part of the GPUs."""
         names = {"stack": self._stack, "out": str(self._out / step.name), "here": str(ROOT)}
         words = [word.format(**names) for word in step.words]
         python = self._stack if "perf.training" in " ".join(step.words[:2]) else sys.executable
-        if place is None or len(self._gpus) == 1:
+        if len(places) == len(self._gpus):
             return [python, *words]
         size = len(self._cores) // len(self._gpus)
-        mine = self._cores[place * size : (place + 1) * size]
-        shared = ["--share-node"] if "pytest" in words or "perf.comparing" in words else []
+        mine = [core for place in places for core in self._cores[place * size : (place + 1) * size]]
+        beside = {"pytest", "perf.comparing"}.intersection(words) and "--share-node" not in words
+        shared = ["--share-node"] if beside else []
         return ["taskset", "-c", ",".join(map(str, mine)), python, *words, *shared]
 
-    def _environment(self, place: int | None) -> dict[str, str]:
-        own = {} if place is None else {"CUDA_VISIBLE_DEVICES": self._gpus[place]}
+    def _environment(self, places: tuple[int, ...]) -> dict[str, str]:
+        own = (
+            {}
+            if len(places) == len(self._gpus)
+            else {"CUDA_VISIBLE_DEVICES": ",".join(self._gpus[place] for place in places)}
+        )
         return {**os.environ, "PYTHONUNBUFFERED": "1", **own}
 
     def _log(self, text: str) -> None:
@@ -136,10 +134,21 @@ class Campaign:
             print(line, end="", flush=True)
 
 
-def phases(steps: Iterable[Step]) -> Iterator[tuple[bool, list[Step]]]:
-    """Yield neighbours that run side by side (True), and those that run alone. Pure."""
-    for side_by_side, found in itertools.groupby(steps, key=lambda step: step.gpus == 1):
-        yield side_by_side, list(found)
+def fitting(
+    waiting: Iterable[Step], free: Sequence[int], gpus: int
+) -> Iterator[tuple[Step, tuple[int, ...]]]:
+    """Yield the steps that may start now, with the places that each gets. Pure.
+
+    In order, but a step for which too few are free lets later ones pass; one that needs all lets none.
+    """
+    left = list(free)
+    for step in waiting:
+        wanted = min(step.gpus or gpus, gpus)
+        if wanted <= len(left):
+            yield step, tuple(left[:wanted])
+            del left[:wanted]
+        elif not step.gpus:
+            return
 
 
 def gpus_here() -> list[str]:

@@ -17,7 +17,7 @@ class Step:
         Behind the driver's Python. ``{stack}`` is the Python under test, ``{out}`` the step's folder, ``{here}`` this
         repository.
     gpus
-        1: it runs beside other such steps, each on a GPU and a part of the cores of its own; 0: it has them all.
+        So many of the machine's, with their part of its cores, beside other steps; 0: it has them all.
     seconds
         After so many it is interrupted, and keeps what it has. From what launches took on H200s (docs/measurements).
     fewest
@@ -138,53 +138,58 @@ STEPS = (
     Step("planted-1", planted(1), seconds=700),
     Step(
         "selfcheck-one",
-        ("-m", "perf.faults.selfcheck", "--device=cuda", "--stack={stack}", "--results={out}"),
-        seconds=560,
+        (
+            *("-m", "perf.faults.selfcheck", "--device=cuda", "--stack={stack}", "--results={out}"),
+            *("--clean=0", "--seconds=900"),
+        ),
+        seconds=900,
     ),
-    # On all GPUs.
-    Step("quick-all", suite(), gpus=0, seconds=480, fewest=2),
-    Step("shared-all", suite("-n", "2", "--share-node"), gpus=0, seconds=360, fewest=2),
+    # On two GPUs.
+    Step("quick-two", suite(), gpus=2, seconds=620, fewest=2),
+    Step("slurm", ("{here}/tests/gpu/slurm_jobs.py", "{stack}", "{out}"), gpus=2, seconds=240, fewest=2),
     Step(
         "ways",
         full(
-            "(mnist_cnn or resnet50-) and (knobs or autotuned or ways_epochs or conventions or published)"
-            " or resnet50- and (talk or slower_than_dp or world_size_1)"
+            "mnist_cnn and (knobs or ways_epochs or conventions or published)"
+            " or resnet50- and (talk or slower_than_dp or world_size_1 or knobs or ways_epochs)",
+            "--launches=3",
         ),
-        gpus=0,
-        seconds=420,
+        gpus=2,
+        seconds=480,
         fewest=2,
     ),
     Step(
+        "selfcheck-two",
+        (
+            *("-m", "perf.faults.selfcheck", "--device=cuda", "--stack={stack}", "--results={out}"),
+            *("--clean=6", "gloo-for-nccl", "gpu-taken-twice", "nccl-over-sockets", "dp-autotuned"),
+        ),
+        gpus=2,
+        seconds=400,
+        fewest=2,
+    ),
+    # On all GPUs.
+    Step("quick-shared", suite("-n", "6", "--share-node"), gpus=0, seconds=420, fewest=2),
+    Step(
         "scaling",
-        full("(mnist_cnn or unet3d- or resnet50-) and (scal and (weak or strong))"),
+        full(
+            "not ddp_overhead and (mnist_cnn and (talk4 or weak or strong)"
+            " or resnet50- and (talk4 or (weak or strong) and not real))",
+            "--launches=3",
+        ),
         gpus=0,
-        seconds=420,
+        seconds=540,
         fewest=2,
     ),
     Step(
         "traces",
-        full("mnist_cnn and ddp and (trace or line)", "--torch-trace", "--line-profile"),
+        full(
+            "(trace or line_profile) and (mnist_cnn-dp-2gpu-fp32-native] or mnist_cnn-ddp-4gpu-nccl-fp32-native])",
+            *("--launches=1", "--torch-trace", "--line-profile"),
+        ),
         gpus=0,
         seconds=150,
         fewest=2,
     ),
-    Step(
-        "selfcheck-all",
-        (
-            *(
-                "-m",
-                "perf.faults.selfcheck",
-                "--device=cuda",
-                "--stack={stack}",
-                "--results={out}",
-                "--clean=6",
-            ),
-            *("gloo-for-nccl", "gpu-taken-twice", "nccl-over-sockets", "dp-autotuned"),
-        ),
-        gpus=0,
-        seconds=400,
-        fewest=2,
-    ),
-    Step("slurm", ("{here}/tests/gpu/slurm_jobs.py", "{stack}", "{out}"), gpus=0, seconds=240, fewest=2),
 )
 """Every step, in no order: a campaign is given names."""

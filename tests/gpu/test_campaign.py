@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.gpu.campaign import Campaign, phases
+from tests.gpu.campaign import Campaign, fitting
 from tests.gpu.steps import STEPS, Step
 
 SAYS = "import os; print(os.environ.get('CUDA_VISIBLE_DEVICES'), len(os.sched_getaffinity(0)))"
@@ -26,10 +26,15 @@ def campaign(tmp_path):
     return Campaign(tmp_path / "out", sys.executable, ["4", "7"], sorted(os.sched_getaffinity(0)))
 
 
-def test_neighbours_of_one_gpu_run_side_by_side():
-    """The order of the names is kept; what needs all GPUs waits for all."""
-    a, b, c, d = (Step(name, (), gpus=gpus) for name, gpus in (("a", 1), ("b", 1), ("c", 0), ("d", 1)))
-    assert [(True, [a, b]), (False, [c]), (True, [d])] == list(phases([a, b, c, d]))
+def test_steps_start_in_order_as_soon_as_their_gpus_are_free():
+    """One that needs more than are free lets later ones pass; one that needs all lets none."""
+    pair, one, every, late = (
+        Step(name, (), gpus=gpus) for name, gpus in (("p", 2), ("o", 1), ("e", 0), ("l", 1))
+    )
+    assert [(pair, (0, 1)), (one, (2,))] == list(fitting([pair, one, pair], [0, 1, 2, 3], 4))
+    assert [(one, (3,))] == list(fitting([pair, one], [3], 4))
+    assert [(one, (2,))] == list(fitting([one, every, late], [2, 3], 4))
+    assert [(every, (0, 1))] == list(fitting([every, late], [0, 1], 2))
 
 
 @pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="needs 2 cores")
@@ -70,10 +75,11 @@ def test_a_step_without_its_gpus_is_left_out(tmp_path):
 def test_a_step_beside_another_says_that_it_shares_the_node(campaign):
     """What the suite times beside others is marked so; measuring's own cost is measured by the stack's Python."""
     steps = {step.name: step for step in STEPS}
-    assert "--share-node" == campaign.command(steps["quick"], 0)[-1]
-    assert "--share-node" not in campaign.command(steps["quick-all"], None)
-    assert "taskset" == campaign.command(steps["overhead-unet3d"], 1)[0]
-    assert {"--against=" + sys.executable} < set(campaign.command(steps["planted-1"], None))
+    assert "--share-node" == campaign.command(steps["quick"], (0,))[-1]
+    assert "--share-node" not in campaign.command(steps["quick-two"], (0, 1))
+    assert 1 == campaign.command(steps["quick-shared"], (0,)).count("--share-node")
+    assert "taskset" == campaign.command(steps["overhead-unet3d"], (1,))[0]
+    assert {"--against=" + sys.executable} < set(campaign.command(steps["planted-1"], (0, 1)))
 
 
 def test_the_command_lists_its_steps():
