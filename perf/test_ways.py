@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import dataclasses
 import statistics
-from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pytest
 
 from perf.catalogue import Pair, groups, pairs
+from perf.contract import LaunchRecord
 from perf.limits import AUTOTUNED_DP
 from perf.suite.bench import Measurement
 from perf.suite.judge import Judge
 from perf.suite.kept import NotStored
 from perf.suite.ways import AUTOTUNING, PUBLISHED, memory_in_words, shares_in_words, way_in_words
+from perf.verdict.moved import phases_of
 from perf.verdict.outcome import Judgement, Verdict
 
 _AUTOTUNED = [Pair(g, g.members[1], g.members[0], "autotune") for g in groups("autotuned_dp")]
@@ -50,7 +51,7 @@ def test_forward_share_is_told(pair: Pair, bench: Any, limits: Judge) -> None:
     """Under DataParallel replicating, scattering and gathering are part of the forward pass: its share of a step."""
     try:
         shares = {
-            member.variant.strategy: forward_share(bench.profiled(member, "phases").phase_seconds)
+            member.variant.strategy: forward_share(bench.profiled(member, "phases"))
             for member in (pair.new, pair.base)
         }
     except NotStored as reason:
@@ -94,9 +95,9 @@ def speed_up(several: Measurement, single: Measurement) -> float:
     return statistics.median(several.throughputs) / statistics.median(single.throughputs)
 
 
-def forward_share(phases: Sequence[Mapping[str, Sequence[float]]]) -> float:
+def forward_share(record: LaunchRecord) -> float:
     """Return the part of a step that the first rank spends in the forward pass, by medians of its phases."""
-    seconds = {name: statistics.median(of) for name, of in phases[0].items()}
+    seconds = phases_of(record)[0]
     return seconds["forward"] / sum(seconds.values())
 
 

@@ -1,7 +1,8 @@
 """Launches as forks of a process that has imported torch already, one such server a stack and environment.
 
 The other end is ``perf.training.server``. Variables that torch, OpenMP or the loader of libraries read as they start
-would be ignored by a fork, so each environment has a server of its own.
+would be ignored by a fork, so each environment has a server of its own. What CUDA reads as a launch first uses it, and
+the cores that a launch is bound to, are the launch's own: one server serves launches on all GPUs and cores.
 """
 
 from __future__ import annotations
@@ -15,12 +16,13 @@ import socket
 import subprocess
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Protocol, Self
 
 from perf import contract
+from perf.launch.cores import bound
 from perf.launch.environment import MARKER
 from perf.launch.stack import Stack
 from perf.launch.text import last_lines, read_tail
@@ -30,6 +32,12 @@ SERVER = "perf.training.server"
 
 READY_SECONDS = 180.0
 """The first import of torch on a busy parallel file system has taken minutes (`perf.launch.stack.PROBE_SECONDS`)."""
+
+LATE = frozenset({MARKER, contract.STARTED, "CUDA_VISIBLE_DEVICES"})
+"""Variables that nothing reads as a server starts: CUDA reads its own at its first use, which no server makes."""
+
+LATE_ON_AMD = LATE - {"CUDA_VISIBLE_DEVICES"}
+"""HIP takes CUDA's variable too, and nobody promises that its runtime waits for its first use."""
 
 STOP_SECONDS = 10.0
 """A server whose connection was closed ends what it started, within 10 s, and itself."""
@@ -234,11 +242,15 @@ class Servers:
     launches
         After so many a server is ended and the next launch gets a new one, so that launches are not all forks of one
         process; 0: never.
+    cores
+        Cores of the servers themselves; those of the process where left out. Each launch has those that whoever asks
+        for it is bound to.
     """
 
-    def __init__(self, log: Path, launches: int = 0) -> None:
+    def __init__(self, log: Path, launches: int = 0, cores: Collection[int] | None = None) -> None:
         self._log = log
         self._launches = launches
+        self._cores = cores
         self._servers: dict[tuple[str, ...], Server] = {}
         self._unfit: dict[str, str] = {}
 
@@ -258,6 +270,8 @@ class Servers:
     ) -> Fork:
         """Start a launch as a fork of the server of its stack and environment, which is started if need be.
 
+        It runs on the cores that this thread is bound to.
+
         Parameters
         ----------
         environment
@@ -276,27 +290,24 @@ class Servers:
         """
         # What is one launch's own, and the folder that it writes to, is nothing that a process reads as it starts.
         own = os.path.dirname(spec)
-        shared = {
-            name: value
-            for name, value in environment.items()
-            if name not in (MARKER, contract.STARTED) and own not in value
-        }
-        # Nor does a fork leave the cores that its server was bound to.
-        cores = ",".join(map(str, sorted(os.sched_getaffinity(0))))
+        late = LATE_ON_AMD if stack.facts.get("hip") else LATE
+        shared = {name: value for name, value in environment.items() if name not in late and own not in value}
         words = [f"{name}={shared[name]}" for name in sorted(shared)]
-        key = (*stack.before(), stack.python, cores, *words)
+        key = (*stack.before(), stack.python, *words)
         request = {
             "spec": spec,
             "environ": dict(environment),
             "stdout": stdout,
             "stderr": stderr,
             "torchrun": None if torchrun is None else list(torchrun),
+            "cores": sorted(os.sched_getaffinity(0)),
         }
         try:
             if self._launches and key in self._servers and self._servers[key].forked >= self._launches:
                 self._servers.pop(key).close()
             if key not in self._servers:
-                self._servers[key] = Server(stack, shared, self._log)
+                with bound(self._cores):
+                    self._servers[key] = Server(stack, shared, self._log)
             return self._servers[key].fork(request)
         except CannotFork as error:
             self._unfit[stack.python] = str(error)

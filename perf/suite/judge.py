@@ -370,7 +370,9 @@ class Judge:
             judgement = dataclasses.replace(judgement, reasons=(*said, *judgement.reasons))
         diagnosis = None
         if verdict is Verdict.FAIL and not expected:
-            diagnosis = diagnosis_of(self._source, sides, question.metric, self._library, known)
+            # A comparison's sides come old side first.
+            judged_first = sorted(sides, key=lambda side: side.member != question.variant)
+            diagnosis = diagnosis_of(self._source, judged_first, question.metric, self._library, known)
         self._record(
             records.VerdictRecord(
                 run=self._run,

@@ -352,12 +352,14 @@ class Measuring:
     def servers(self) -> Servers:
         """Processes that launches are forked from."""
         log = self._run.folder / f"servers{self._worker and '-'}{self._worker}.log"
-        return Servers(log, self._options.server_launches)
+        return Servers(log, self._options.server_launches, self.rooms.core_ids)
 
     def close(self) -> None:
         """End what was started to serve launches."""
         if "servers" in vars(self):
             self.servers.close()
+        if "rooms" in vars(self):
+            self.rooms.close()
 
     def _keep_profiles(
         self, spec: contract.LaunchSpec, record: contract.LaunchRecord

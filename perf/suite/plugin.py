@@ -145,6 +145,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if session.options.profile in COMPARING:
         places = places_of_groups(GROUPS.values())
         items.sort(key=lambda item: min((places[m.group] for m in _members_of(item)), default=-1))
+    elif hasattr(config, "workerinput"):
+        from perf.suite.scheduling import weight
+
+        items.sort(key=lambda item: -weight(item.nodeid, session.options.sized_profile))
 
 
 def _in_profile(item: pytest.Item, options: Options) -> bool:

@@ -118,6 +118,9 @@ class Rooms:
         self._leased: tuple[int, ...] | None = None
         """Places of the GPUs that the present group has, as torch counts them; None where nothing is leased."""
         self._before: tuple[str, ...] = ()
+        self._held: tuple[str, tuple[str, ...]] | None = None
+        """Name of the group that had room last, and its cards."""
+        self._keeping = contextlib.ExitStack()
         self._shared = share
 
     @contextlib.contextmanager
@@ -136,21 +139,42 @@ class Rooms:
         gpus = max((member.variant.gpus for member in members), default=0)
         self._shared = self._share
         if gpus == 0 or self._steps:
+            self.close()
             yield self._node.cores
             return
-        cards = self._node.cards
-        request = Request(gpus, prefer(cards, self._before))
-        with self._leases.lease(request) as held:
-            self._leased = tuple(sorted(cards.index(card) for card in held))
-            self._before = held
-            self._shared = self._share or (
-                self._beside and all(is_functional(GROUPS[m.group], self._profile) for m in members)
-            )
-            try:
-                yield len(self._cores) if self._shared else self._node.cores
-            finally:
-                self._leased = None
-                self._shared = self._share
+        held = self._lease(members[0].group, gpus)
+        self._leased = tuple(sorted(self._node.cards.index(card) for card in held))
+        self._shared = self._share or (
+            self._beside and all(is_functional(GROUPS[m.group], self._profile) for m in members)
+        )
+        try:
+            yield len(self._cores) if self._shared else self._node.cores
+        finally:
+            self._leased = None
+            self._shared = self._share
+
+    def _lease(self, group: str, gpus: int) -> tuple[str, ...]:
+        """Return the cards that a group has: those that it had for its last launches, or others when they come free."""
+        if self._held is None or self._held[0] != group or len(self._held[1]) < gpus:
+            # First given back, then asked for: whoever holds some and waits for more may wait in a circle.
+            self.close()
+            request = Request(gpus, prefer(self._node.cards, self._before))
+            self._before = self._keeping.enter_context(self._leases.lease(request))
+            self._held = (group, self._before)
+        return self._held[1]
+
+    def close(self) -> None:
+        """Give back the GPUs of the last group, which it keeps until another one is measured.
+
+        Its tests are judged meanwhile, and ask for more launches; at the end of the queue it would wait for each.
+        """
+        self._held = None
+        self._keeping.close()
+
+    @property
+    def core_ids(self) -> Sequence[int]:
+        """Numbers of all cores that the groups' are a part of."""
+        return self._node.core_ids
 
     @property
     def shared(self) -> bool:

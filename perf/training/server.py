@@ -5,8 +5,9 @@ session, environment and logs, and writes the same records as a fresh start. It 
 with a tensor: a fork after either hangs or fails.
 
 It connects to the driver's socket and speaks JSON lines. A request holds ``spec`` (path), ``environ`` (all of it),
-``stdout`` and ``stderr`` (paths) and ``torchrun`` (its arguments, null where the launch has a single process). The
-answers are ``{"started": PID}`` and ``{"ended": PID, "status": STATUS}``. When the driver is gone, so are the launches.
+``stdout`` and ``stderr`` (paths), ``torchrun`` (its arguments, null where the launch has a single process) and
+``cores`` (numbers of those that it is bound to). The answers are ``{"started": PID}`` and
+``{"ended": PID, "status": STATUS}``. When the driver is gone, so are the launches.
 """
 
 from __future__ import annotations
@@ -133,6 +134,7 @@ def launched(request: dict[str, Any], forked: float) -> int:
     # torch and NCCL read the C library's environment, which this changes too.
     os.environ.clear()
     os.environ.update(request["environ"])
+    os.sched_setaffinity(0, request["cores"])
     if request["torchrun"] is None:
         return rank(request["spec"], forked)
     return under_torchrun(request["torchrun"], request["spec"], forked)

@@ -63,7 +63,8 @@ def main(words: list[str]) -> int:
                         "--launches=1",
                         f"--results={out / f'gpus-{gpus}'}",
                     ),
-                    *("-k", expression),
+                    # Other steps of a campaign may run on this node's other GPUs, and share it without a pause.
+                    *("--share-node", "-k", expression),
                 ],
                 cwd=ROOT,
                 env=cluster.environment(),
@@ -73,7 +74,8 @@ def main(words: list[str]) -> int:
             worst = max(worst, 0 if status == 10 else status)
         print(cluster.run("scontrol", "show", "jobs", check=False).stdout, flush=True)
     finally:
-        for log in sorted((root / "log").glob("*.log")):
+        # A daemon that died at its start has told why in NAME.out.
+        for log in sorted((root / "log").glob("*.*")):
             shutil.copy(log, out)
         cluster.remove()
     return worst

@@ -13,6 +13,7 @@ import pytest
 from launch_records import spec_of
 
 from perf.catalogue import home
+from perf.launch.cores import bound
 from perf.launch.failure import LaunchFailed, NotAvailable
 from perf.launch.forking import CannotFork, Servers
 from perf.launch.launcher import launch
@@ -50,8 +51,14 @@ def spec(tmp_path):
     return make
 
 
-def forked(spec, servers, stack=STACK):
-    return launch(dataclasses.replace(spec, launcher="fork"), stack, lock=None, servers=servers)
+def forked(spec, servers, stack=STACK, **environ):
+    return launch(
+        dataclasses.replace(spec, launcher="fork"),
+        stack,
+        lock=None,
+        servers=servers,
+        environ={**os.environ, **environ},
+    )
 
 
 def test_a_fork_gives_the_record_of_a_fresh_start(servers, spec):
@@ -85,6 +92,31 @@ def test_one_server_serves_an_environment(servers, spec):
     forked(spec(), servers)
     assert known == len(servers._servers)
     forked(spec(threads=2), servers)
+    assert known + 1 == len(servers._servers)
+
+
+@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="needs 2 cores")
+def test_one_server_serves_launches_on_all_cores_and_gpus(servers, spec):
+    """A launch has the cores that its driver is bound to, also those that another one before it had not."""
+    all_cores = sorted(os.sched_getaffinity(0))
+    seen = []
+    with bound(all_cores[:1]):
+        seen.append(forked(spec(), servers, CUDA_VISIBLE_DEVICES="0"))
+    known = len(servers._servers)
+    with bound(all_cores[1:2]):
+        seen.append(forked(spec(), servers, CUDA_VISIBLE_DEVICES="1"))
+    seen.append(forked(spec("mnist_cnn-ddp-2cpu-gloo-fp32-native"), servers))
+
+    assert [all_cores[:1], all_cores[1:2], all_cores] == [one.threads[-1]["core_ids"] for one in seen]
+    assert known == len(servers._servers)
+
+
+def test_hips_variables_have_a_server_of_their_own(servers, spec):
+    """Its runtime may read them as its library is loaded."""
+    amd = dataclasses.replace(STACK, facts={**STACK.facts, "hip": "7.0"})
+    forked(spec(), servers, amd, CUDA_VISIBLE_DEVICES="0")
+    known = len(servers._servers)
+    forked(spec(), servers, amd, CUDA_VISIBLE_DEVICES="1")
     assert known + 1 == len(servers._servers)
 
 

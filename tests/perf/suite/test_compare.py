@@ -68,6 +68,21 @@ def test_a_stack_that_does_less_work_is_invalid(suite):
         }
 
 
+def test_a_fail_tells_where_the_new_side_s_time_is(suite):
+    """Not the old one's, which comes first in the group: what took its time there says nothing of the new one."""
+    done = suite(
+        "perf",
+        "--against=old/python",
+        *ONE,
+        steps={"mnist": 0.01, "@new": 0.0125},
+        phases={"@old": [{"data": 0.009, "forward": 0.001}], "@new": [{"data": 0.001, "forward": 0.0115}]},
+    )
+    assert 1 == done.status, done.output
+    (verdict,) = [v for v in done.run.verdicts() if v.metric == "step_time"]
+    assert "forward" == verdict.diagnosis["phase"]
+    assert "The time is in forward: 11.5 ms of a step's 12.5 ms" in done.output
+
+
 def test_losses_that_differ_by_more_than_rounding_fail(suite):
     """The step time stays judged: both train, and not to the same loss."""
     done = suite("perf", "--against=old/python", *ONE, changes={"@new": {"loss_last": 1.9}})
@@ -183,10 +198,10 @@ def test_what_did_not_move_is_explained_on_request_only(suite):
 
 def test_what_a_budget_has_no_time_for_is_skipped_with_its_reason(suite):
     """The most telling comparison is asked; nothing is left out silently."""
-    done = suite("perf", "--against=old/python", "--budget=1s", "-k", "step and cpu", "-rs", delay=0.2)
+    done = suite("perf", "--against=old/python", "--budget=1s", "-k", "step and cpu", "-rs", takes=0.2)
     assert "not asked: " in done.output
     assert "of the budget of 1 s are left" in " ".join(done.output.split())
-    # How many there was time for hangs on the machine; the first is asked in any case, and not all are.
+    # The first is asked in any case, and its launches take longer than the budget.
     assert (
         1
         <= len(done.run.verdicts())

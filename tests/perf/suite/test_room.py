@@ -156,6 +156,44 @@ def test_cards_that_a_group_had_come_first_when_it_wants_more_launches(tmp_path)
         assert first == mine.environ({})["CUDA_VISIBLE_DEVICES"] == "1"
 
 
+class Waits(Exception):
+    """Raised instead of waiting."""
+
+
+def refuse(text):
+    raise Waits(text)
+
+
+@pytest.mark.parametrize("then", ["loader@mnist_cnn-cpu", "default@mnist_cnn-gpu", None])
+def test_a_group_keeps_its_cards_until_another_one_is_measured(tmp_path, then):
+    """Its judged tests ask for more launches, and would queue behind all others; a run that ends gives them back."""
+    one = {"gpus": FOUR[:1], "share": True}
+    mine, other = rooms(tmp_path / "l", **one), rooms(tmp_path / "l", **one, say=refuse)
+    with mine.room(some("loader@mnist_cnn-gpu")):
+        pass
+    with pytest.raises(Waits, match="waiting for 1 of 1 GPUs"), other.room(some("loader@mnist_cnn-gpu")):
+        pass
+    if then:
+        with mine.room(some(then)):
+            pass
+    if then is None or "gpu" in then:
+        mine.close()
+    with other.room(some("loader@mnist_cnn-gpu")):
+        assert "0" == other.environ({})["CUDA_VISIBLE_DEVICES"]
+
+
+def test_a_group_that_had_fewer_cards_than_it_wants_now_asks_again(tmp_path):
+    """And gives its own back first: two such groups would wait for each other."""
+    mine = rooms(tmp_path / "l", share=True)
+    dp = {member.variant.strategy: member for member in some("dp@mnist_cnn-gpu")}
+    with mine.room([dp["single"]]):
+        assert "0" == mine.environ({})["CUDA_VISIBLE_DEVICES"]
+    with mine.room([dp["ddp"]]):
+        assert "0,1" == mine.environ({})["CUDA_VISIBLE_DEVICES"]
+    with mine.room([dp["single"]]):
+        assert "0,1" == mine.environ({})["CUDA_VISIBLE_DEVICES"]
+
+
 @pytest.mark.parametrize(
     ("environ", "expected"),
     [

@@ -3,7 +3,8 @@ from __future__ import annotations
 import pytest
 
 from perf.catalogue import GROUPS
-from perf.suite.scheduling import GroupScheduling
+from perf.profiles import PROFILES
+from perf.suite.scheduling import GroupScheduling, weight
 
 
 @pytest.mark.parametrize(
@@ -30,3 +31,14 @@ def test_every_group_has_a_scope_of_its_own():
 
     assert list(GROUPS) == [scheduler._split_scope(f"perf/test_x.py::test_y[{name}]") for name in GROUPS]
     assert list(GROUPS) == [scheduler._split_scope(f"perf/test_x.py::test_y[{name}-1]") for name in GROUPS]
+
+
+def test_groups_that_hold_most_gpus_for_longest_come_first():
+    """15 launches on two GPUs before 15 on one, whole epochs as several launches, a test without a group last."""
+    quick = PROFILES["quick"]
+    names = ("ddp@mnist_cnn-gpu-1", "loader@mnist_cnn-gpu", "default@mnist_cnn-gpu", "samples@mnist_cnn-gpu")
+    weights = [weight(f"perf/test_x.py::test_y[{name}]", quick) for name in names]
+
+    assert sorted(weights, reverse=True) == weights == list(dict.fromkeys(weights))
+    assert 3 == weight("perf/x.py::test[epochs@mnist_cnn-gpu]", quick) / weights[2]
+    assert 0 == weight("tests/test_e.py::test_f", quick)

@@ -116,13 +116,14 @@ def uuids_of(spec: contract.LaunchSpec, environ: dict[str, str]) -> list[list[st
 
 
 def phases_of(member: str, seconds: float, rank: int, ranks: int) -> dict[str, list[float]]:
-    """Return the phases of 30 steps: what the settings say (`phases`: part of a member's id -> one object a rank)."""
+    """Return the phases of 64 steps: what the settings say (`phases`: part of a member's id -> one object a rank)."""
     told = _for(member, "phases", None)
     usual = {"data": 0.1, "copy": 0.0, "forward": 0.3, "backward": 0.5, "optimizer": 0.1}
     if ranks > 1:
         usual["communication"] = 0.05
     found = told[rank] if told else {name: share * seconds for name, share in usual.items()}
-    return {name: [float(value)] * 30 for name, value in found.items()}
+    # As the worker does, which names all of its phases: where nobody is to be waited for, with nothing in it.
+    return {"communication": [], **{name: [float(value)] * 64 for name, value in found.items()}}
 
 
 def profiles_of(spec: contract.LaunchSpec) -> list[str]:
