@@ -282,7 +282,8 @@ class LaunchRecord:
 
     `samples` is what all ranks delivered inside the window, `window_seconds` the slowest rank's, and
     `samples_per_second` the first over the second. `median_step_seconds` is the median step of the slowest rank:
-    the one number per launch that verdicts are made of.
+    the one number per launch that verdicts are made of. `started_at` is the Unix time at which the launch's first
+    process was started, and that process ended `launch_seconds` later.
 
     `telemetry` is what was observed beside the launch (docs/telemetry.md). `reasons` say why a launch is not `valid`;
     `unfit` are those of them that are facts about the machine alone: such a launch is replaced, and the one that comes

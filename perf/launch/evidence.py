@@ -102,12 +102,16 @@ class Evidence:
 
 @dataclass(frozen=True)
 class Observed:
-    """What the launcher itself saw of the processes; PIDs, times and codes by rank."""
+    """What the launcher itself saw of the processes; PIDs, times and codes by rank.
+
+    `started` and `ended` are Unix times; `seconds` go from the first to the end of the launch's first process.
+    """
 
     exit_code: int | None
     ended_at: float | None
     timed_out: bool
     gave_up: bool
+    started: float
     seconds: float
     ended: float
     pids: dict[int, int] = field(default_factory=dict)

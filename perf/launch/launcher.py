@@ -6,6 +6,7 @@ At the time limit, at an error, at Ctrl-C and SIGTERM alike: SIGTERM to every pr
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import functools
 import os
 import shutil
@@ -126,11 +127,13 @@ def launch(
     evidence, records = gather(spec, observed, socket.gethostname())
     if not succeeded(evidence):
         raise diagnose(evidence)
-    if companion is None:
-        return merge(spec, records, observed.seconds, stack=stack.facts)
-    seen = summarize(spec, records, [companion.samples()], companion.problem)
-    seen["transports"] = read_transports(spec.out_dir)
-    return merge(spec, records, observed.seconds, seen, stack.facts)
+    seen = None
+    if companion is not None:
+        seen = summarize(spec, records, [companion.samples()], companion.problem)
+        seen["transports"] = read_transports(spec.out_dir)
+    record = merge(spec, records, observed.seconds, seen, stack.facts)
+    # The ranks' clocks start behind their imports; only what began with its first process ends `launch_seconds` later.
+    return dataclasses.replace(record, started_at=observed.started)
 
 
 def _prepare(spec: LaunchSpec, spec_path: str) -> None:
@@ -170,7 +173,7 @@ def _run(
         others = in_session(root.pid) if forked and root is not None else marked(marker(spec))
         return [*below, *others]
 
-    started = time.monotonic()
+    began, started = time.time(), time.monotonic()
     try:
         process = start()
         root = psutil.Process(process.pid)
@@ -201,6 +204,7 @@ def _run(
         ended_at=waiting.ended_at,
         timed_out=over is Over.LIMIT,
         gave_up=over is Over.GAVE_UP,
+        started=began,
         seconds=seconds,
         ended=time.time(),
         pids={rank: found.pid for rank, found in watch.processes.items()},

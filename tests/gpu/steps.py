@@ -68,6 +68,14 @@ def launchers(variant: str, launches: int) -> tuple[str, ...]:
     )
 
 
+def selfcheck(name: str, clean: int, *faults: str, gpus: int = 1) -> Step:
+    """Return the step that plants faults, and makes so many clean judgements between them."""
+    words = ("-m", "perf.faults.selfcheck", "--device=cuda", "--stack={stack}", "--results={out}")
+    return Step(
+        name, (*words, f"--clean={clean}", "--seconds=900", *faults), gpus=gpus, seconds=900, fewest=gpus
+    )
+
+
 RUNGS = "(rung or made_on_the_device or everything_together)"
 
 STEPS = (
@@ -136,14 +144,14 @@ STEPS = (
     Step("fork-mnist_cnn", launchers("mnist_cnn-single-1gpu-fp32-native-synthetic", 10), seconds=240),
     Step("planted-2", planted(2), seconds=700),
     Step("planted-1", planted(1), seconds=700),
-    Step(
-        "selfcheck-one",
-        (
-            *("-m", "perf.faults.selfcheck", "--device=cuda", "--stack={stack}", "--results={out}"),
-            *("--clean=0", "--seconds=900"),
-        ),
-        seconds=900,
+    # Together what one GPU carries, and 15 clean judgements with 15 that are dealt from their launches.
+    selfcheck(
+        "selfcheck-facts",
+        8,
+        *("unpinned", "tf32-overridden", "autotune-dropped", "allocator-thrash", "gpu-not-free"),
+        *("stalled-steps-3", "step-synchronized", "stalled-steps-1"),
     ),
+    selfcheck("selfcheck-times", 7, "device-time-5", "device-time-3", "device-time-2", "device-time-1"),
     # On two GPUs.
     Step("quick-two", suite(), gpus=2, seconds=620, fewest=2),
     Step("slurm", ("{here}/tests/gpu/slurm_jobs.py", "{stack}", "{out}"), gpus=2, seconds=240, fewest=2),
@@ -158,15 +166,8 @@ STEPS = (
         seconds=480,
         fewest=2,
     ),
-    Step(
-        "selfcheck-two",
-        (
-            *("-m", "perf.faults.selfcheck", "--device=cuda", "--stack={stack}", "--results={out}"),
-            *("--clean=6", "gloo-for-nccl", "gpu-taken-twice", "nccl-over-sockets", "dp-autotuned"),
-        ),
-        gpus=2,
-        seconds=400,
-        fewest=2,
+    selfcheck(
+        "selfcheck-two", 0, "gloo-for-nccl", "gpu-taken-twice", "nccl-over-sockets", "dp-autotuned", gpus=2
     ),
     # On all GPUs.
     Step("quick-shared", suite("-n", "6", "--share-node"), gpus=0, seconds=420, fewest=2),

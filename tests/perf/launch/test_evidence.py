@@ -32,6 +32,7 @@ def observed(**changes):
         "ended_at": 9.0,
         "timed_out": False,
         "gave_up": False,
+        "started": 0.0,
         "seconds": 3.0,
         "ended": 1000.0,
     }

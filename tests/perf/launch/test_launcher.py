@@ -96,8 +96,11 @@ def start_driver(make_spec, fake_environ, tmp_path):
 
 def test_a_launch_that_ends_well_gives_its_record(run_fake, tmp_path):
     """A single launch returns its merged record, and its spec lies beside it."""
+    before = time.time()
     record = run_fake("ok")
     assert isinstance(record, contract.LaunchRecord), record
+    assert before <= record.started_at
+    assert record.started_at + record.launch_seconds <= time.time()
     assert 256 / 0.04 == record.samples_per_second
     assert record.valid, record.reasons
     assert 0 < record.launch_seconds < 120

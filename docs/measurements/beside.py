@@ -1,0 +1,54 @@
+"""Tells which launches of a run ran beside each other, and whether any two had one GPU: ``python …/beside.py RUN``.
+
+Exit status 1 where two launches had a GPU together.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+Record = Mapping[str, Any]
+
+
+def overlapping(records: Sequence[Record]) -> list[tuple[Record, Record]]:
+    """Return the pairs of launches that ran at the same time. Pure."""
+    return [
+        (a, b)
+        for a, b in itertools.combinations(records, 2)
+        if a["started_at"] < b["started_at"] + b["launch_seconds"]
+        and b["started_at"] < a["started_at"] + a["launch_seconds"]
+    ]
+
+
+def gpus_of(record: Record) -> set[str]:
+    """Return the UUIDs of a launch's GPUs. Pure."""
+    return {uuid for rank in record["gpu_uuids"] for uuid in rank if uuid}
+
+
+def main(words: Sequence[str] | None = None) -> int:
+    """Run the command."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("run", type=Path, metavar="RUN", help="folder with records.jsonl")
+    text = (parser.parse_args(words).run / "records.jsonl").read_text(encoding="utf-8")
+    records = [record for line in text.splitlines() if gpus_of(record := json.loads(line))]
+    beside = overlapping(records)
+    together = [(a, b) for a, b in beside if gpus_of(a) & gpus_of(b)]
+    for a, b in together:
+        print(f"{a['launch']} and {b['launch']} had {', '.join(sorted(gpus_of(a) & gpus_of(b)))} together")
+    print(
+        f"{len(records)} launches on {len(set().union(*map(gpus_of, records)))} GPUs; {len(beside)} pairs ran at the "
+        f"same time, {len(together)} of them on a GPU together"
+    )
+    return 1 if together else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,74 @@
+"""What keeps runs in docs/measurements, and what counts in them, does what it says."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+SCRIPTS = Path(__file__).parents[2] / "docs" / "measurements"
+
+
+def script(name, *words):
+    """Run one and return what came of it."""
+    return subprocess.run(
+        [sys.executable, SCRIPTS / name, *words], capture_output=True, text=True, check=False, timeout=60
+    )
+
+
+def launch(name, started, seconds, *gpus):
+    """What the scripts read of a launch record."""
+    return {
+        "launch": name,
+        "started_at": started,
+        "launch_seconds": seconds,
+        "gpu_uuids": [[uuid] for uuid in gpus],
+        "step_seconds": [[0.123456789]],
+        "data": {"folder": "/home/ann/.cache/stackproof/images"},
+    }
+
+
+@pytest.fixture
+def run(tmp_path):
+    """Make a run of some launches."""
+
+    def make(*records):
+        lines = "".join(json.dumps(record) + "\n" for record in records)
+        (tmp_path / "records.jsonl").write_text(lines, encoding="utf-8")
+        options = {"cache_dir": "/home/ann/.cache/stackproof", "results": "/home/ann/results"}
+        (tmp_path / "environment.json").write_text(
+            json.dumps({"host": "n1", "options": options}), encoding="utf-8"
+        )
+        return tmp_path
+
+    return make
+
+
+@pytest.mark.parametrize(
+    ("second", "status", "words"),
+    [
+        (launch("b", 2.0, 3.0, "G1"), 0, "1 pairs ran at the same time, 0 of them"),
+        (launch("b", 2.0, 3.0, "G0", "G1"), 1, "a and b had G0 together"),
+        (launch("b", 4.0, 3.0, "G0"), 0, "0 pairs ran at the same time, 0 of them"),
+        (launch("b", 2.0, 3.0), 0, "1 launches on 1 GPUs; 0 pairs"),
+    ],
+)
+def test_launches_that_had_a_gpu_together_are_named(run, second, status, words):
+    """Side by side on GPUs of their own is what leases are for; one after the other on one GPU is no harm."""
+    done = script("beside.py", run(launch("a", 1.0, 3.0, "G0"), second))
+    assert (status, "") == (done.returncode, done.stderr)
+    assert words in done.stdout
+
+
+def test_a_kept_run_is_shorter_and_names_no_path_of_its_machine(run, tmp_path):
+    """Step times are rounded, the home folder stands as ~, and the suite can read what was kept."""
+    done = script("pack.py", tmp_path / "kept", run(launch("a", 1.0, 3.0, "G0")))
+    assert (0, "") == (done.returncode, done.stderr)
+    (kept,) = map(json.loads, (tmp_path / "kept" / "records.jsonl").read_text().splitlines())
+    assert [[0.1234568]] == kept["step_seconds"]
+    assert "~/.cache/stackproof/images" == kept["data"]["folder"]
+    environment = json.loads((tmp_path / "kept" / "environment.json").read_text())
+    assert {"cache_dir": "~/.cache/stackproof", "results": "results"} == environment["options"]
