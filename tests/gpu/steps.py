@@ -141,7 +141,13 @@ STEPS = (
     Step(
         "fork-unet3d", launchers("unet3d-single-1gpu-bf16-native-fused.autotune-synthetic", 10), seconds=480
     ),
+    Step("fork-resnet50_224", launchers("resnet50_224-single-1gpu-fp32-native-synthetic", 5), seconds=360),
     Step("fork-mnist_cnn", launchers("mnist_cnn-single-1gpu-fp32-native-synthetic", 10), seconds=240),
+    Step(
+        "savings",
+        ("{here}/tests/gpu/savings.py", "{out}", "--device=cuda", "--stack={stack}", "--rounds=3"),
+        seconds=600,
+    ),
     Step("planted-2", planted(2), seconds=700),
     Step("planted-1", planted(1), seconds=700),
     # Together what one GPU carries, and 15 clean judgements with 15 that are dealt from their launches.
