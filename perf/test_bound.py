@@ -11,6 +11,7 @@ from perf.catalogue import Group, Pair, groups, pairs, variants, whole_groups
 from perf.suite.bench import Measurement
 from perf.suite.judge import Judge
 from perf.verdict.bound import bound_of, knee
+from perf.verdict.words import rounded
 
 _CORES = [
     Pair(g, m, g.members[0], f"{m.variant.workers}-workers-{m.variant.cores}-cores")
@@ -62,7 +63,7 @@ def test_what_cores_bring_is_told(pair: Pair, bench: Any, limits: Judge) -> None
     ours, theirs = more.member.variant, base.member.variant
     wait = statistics.median(launch.wait_share or 0.0 for launch in more.launches)
     sentence = (
-        f"{ours.workers} workers on {ours.cores} cores give {rate:.4g} samples/s, {rate / alone:.2f} times "
+        f"{ours.workers} workers on {ours.cores} cores give {rounded(rate)} samples/s, {rate / alone:.2f} times "
         f"{theirs.workers} on {theirs.cores}; {wait:.0%} of the window waits for them."
     )
     limits.tell("throughput_on_cores", "ratio", more, rate / alone, [sentence])

@@ -12,6 +12,7 @@ from perf.limits import DEVICE_BOUND_SCALING, WEAK_SCALING, Limit
 from perf.suite.judge import Judge
 from perf.suite.plan import batches_an_epoch
 from perf.verdict.scaling import efficiencies, efficiencies_in_words
+from perf.verdict.words import rounded
 from perf.workloads import WORKLOADS
 
 CURVES = ("weak", "weak_real", "weak_data", "strong", "strong_real")
@@ -71,7 +72,7 @@ def test_both_conventions_of_the_batch_are_told(group: Group, bench: Any, limits
         steps = batches_an_epoch(samples, ranks, launch.batch_size)
         sentences.append(
             f"{name}: {launch.batch_size} a rank, {launch.batch_size * ranks} in all, {steps} steps an epoch, "
-            f"{statistics.median(one.throughputs):.4g} samples/s."
+            f"{rounded(statistics.median(one.throughputs))} samples/s."
         )
     assert per_rank.first.batch_size == single.first.batch_size
     assert divided.first.batch_size * divided.first.ranks_per_node == single.first.batch_size

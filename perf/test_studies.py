@@ -15,6 +15,7 @@ from perf.rates import trained
 from perf.suite.bench import Measurement
 from perf.suite.judge import Judge
 from perf.verdict.studies import larger_network_in_words, line_through
+from perf.verdict.words import rounded
 from perf.workloads import WORKLOADS
 
 NETWORKS = (
@@ -115,7 +116,7 @@ def test_time_and_memory_against_the_batch_are_told(group: Group, bench: Any, li
         peak = peak_of(one)
         memory = "" if peak is None else f", {peak / 2**20:.4g} MiB"
         rate = statistics.median(one.throughputs)
-        sentences.append(f"Batch {batch}: {rate:.4g} samples/s{memory}.")
+        sentences.append(f"Batch {batch}: {rounded(rate)} samples/s{memory}.")
     peaks = {batch: peak for batch, one in fitting.items() if (peak := peak_of(one)) is not None}
     if len(peaks) > 1:
         line = line_through(list(peaks), list(peaks.values()))

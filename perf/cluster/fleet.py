@@ -11,6 +11,7 @@ import msgspec
 
 from perf.cluster.jobs import Job, Plan
 from perf.contract import LaunchRecord
+from perf.verdict.words import rounded
 
 FEWEST = 3
 """With two nodes nobody can say which of them is off."""
@@ -90,8 +91,8 @@ def sentences(found: Sequence[Standing]) -> list[str]:
             f"{len(nodes)} nodes: too few to say which is off ({FEWEST} are needed). Rate over the median: {ratios}."
         ]
     said = [
-        f"{s.node} is {'slower' if s.ratio < 1 else 'faster'} than the fleet in {s.variant}: {s.rate:.4g} samples/s, "
-        f"{s.ratio:.3f} of the median of {len(nodes)} nodes ({s.launches} launches)."
+        f"{s.node} is {'slower' if s.ratio < 1 else 'faster'} than the fleet in {s.variant}: "
+        f"{rounded(s.rate)} samples/s, {s.ratio:.3f} of the median of {len(nodes)} nodes ({s.launches} launches)."
         for s in found
         if s.far
     ]

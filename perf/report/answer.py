@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from perf.records import Event, OutcomeRecord
+from perf.report.loose import gathered
 from perf.report.remedies import for_failure, for_verdict
 from perf.report.summary import FALSE_FAIL_PER_JUDGEMENT, Account, Summary, VerdictRow
 from perf.report.text import clean
@@ -227,10 +228,7 @@ def _of_loose(rows: Sequence[VerdictRow]) -> Problem:
         title,
         "measured, and not judged",
         "",
-        [
-            clean(f"{row.metric} of {row.subject}: {'; '.join(row.reasons) or row.estimate_text}")
-            for row in rows
-        ],
+        [clean(f"{loose.what}: {loose.why}") for loose in gathered(rows)],
         for_verdict("unreferenced", ""),
     )
 

@@ -11,6 +11,7 @@ from rich.text import Text
 from perf.report import machine_tables
 from perf.report.account import Held, Spent
 from perf.report.layout import Cell, Column, arrange, paragraph, side_by_side
+from perf.report.loose import NO_REASON, gathered
 from perf.report.summary import EXPECTED, Summary, VariantRow, VerdictRow
 from perf.report.text import duration, fit, memory, milliseconds, number, share
 from perf.verdict.outcome import Verdict
@@ -145,16 +146,20 @@ def reasons(console: Console, summary: Summary) -> list[RenderableType]:
     """Say why: every judgement that is not a pass, every pass with a remark, and every launch that was left out."""
     places = {word: place for place, word in enumerate(_ORDER)}
     shown = [row for row in summary.verdicts if row.verdict != Verdict.PASS or row.reasons]
+    loose = gathered(row for row in shown if row.verdict == Verdict.UNREFERENCED)
+    together = {id(row): one for one in loose if len(one.rows) > 1 for row in one.rows}
     blocks: list[RenderableType] = []
     for row in sorted(shown, key=lambda row: places.get(row.verdict, -1)):
+        one = together.get(id(row))
+        if one is not None and row is not one.rows[0]:
+            continue
+        what = row.test if one is None else f"{len(one.rows)} measurements"
         style = _STYLES.get(row.verdict, "bold")
-        head = [Cell(fit(text, console.encoding), style) for text in (marked(row.verdict), row.test)]
-        about = " ".join(part for part in (row.metric, row.subject) if part)
+        head = [Cell(fit(text, console.encoding), style) for text in (marked(row.verdict), what)]
+        about = " ".join(part for part in (row.metric, row.subject) if part) if one is None else one.what
         blocks += side_by_side(console, head)
         blocks.append(paragraph(console, about, indent=2))
-        blocks += [
-            paragraph(console, reason, indent=4) for reason in row.reasons or ["no reason was recorded"]
-        ]
+        blocks += [paragraph(console, reason, indent=4) for reason in row.reasons or [NO_REASON]]
         if row.diagnosis:
             blocks.append(paragraph(console, row.diagnosis, indent=4, style="bold"))
     for variant in summary.variants:

@@ -6,6 +6,7 @@ import statistics
 from collections.abc import Mapping
 
 from perf.suite.bench import Measurement
+from perf.verdict.words import rounded
 
 __all__ = ["AUTOTUNING", "PUBLISHED", "memory_in_words", "shares_in_words", "way_in_words"]
 
@@ -29,7 +30,7 @@ def way_in_words(measured: Measurement, single: Measurement) -> str:
     rate, base = (statistics.median(side.throughputs) for side in (measured, single))
     return (
         f"{launch.strategy} on {devices} GPUs ({launch.batch_size} samples and {launch.workers} workers a GPU) gives "
-        f"{rate:.4g} samples/s, one process ({alone.batch_size} and {alone.workers}) {base:.4g}: speed-up "
+        f"{rounded(rate)} samples/s, one process ({alone.batch_size} and {alone.workers}) {rounded(base)}: speed-up "
         f"{rate / base:.3g}, efficiency {rate / base / devices:.2f}; a step takes "
         f"{statistics.median(measured.step_medians) * 1e3:.4g} and "
         f"{statistics.median(single.step_medians) * 1e3:.4g} ms."

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from perf.verdict.inputs import positive_logs
-from perf.verdict.words import percent
+from perf.verdict.words import percent, rounded
 
 __all__ = ["Bound", "bound_of", "gain_in_words", "host_or_device", "knee"]
 
@@ -76,7 +76,9 @@ def bound_of(
     efficiency = whole / min(compute, data)
     if data < compute:
         word = "data"
-        sentence = f"the loader alone gives {data:.4g} samples/s, training alone could take {compute:.4g}"
+        sentence = (
+            f"the loader alone gives {rounded(data)} samples/s, training alone could take {rounded(compute)}"
+        )
         if data < STARVED * compute:
             sentence += (
                 f": {percent(data / compute)} of it, so that the device is idle nearly all of the time"
@@ -84,10 +86,10 @@ def bound_of(
     else:
         word = host_or_device(drain_steps)
         sentence = {
-            "host": f"the host queues work more slowly than the device does it, at {compute:.4g} samples/s; "
-            f"the loader alone gives {data:.4g}",
-            "device": f"the device does {compute:.4g} samples/s, the loader alone gives {data:.4g}",
-            "unknown": f"training alone does {compute:.4g} samples/s, the loader alone gives {data:.4g}",
+            "host": f"the host queues work more slowly than the device does it, at {rounded(compute)} samples/s; "
+            f"the loader alone gives {rounded(data)}",
+            "device": f"the device does {rounded(compute)} samples/s, the loader alone gives {rounded(data)}",
+            "unknown": f"training alone does {rounded(compute)} samples/s, the loader alone gives {rounded(data)}",
         }[word]
     contention = efficiency < CONTENTION
     if contention:

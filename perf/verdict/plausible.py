@@ -15,7 +15,7 @@ from perf.verdict.detectable import pooled_spread
 from perf.verdict.inputs import positive_logs
 from perf.verdict.looks import kth_smallest, pairwise_differences, rank_for_level
 from perf.verdict.quantiles import student_t_quantile
-from perf.verdict.words import change, percent
+from perf.verdict.words import change, percent, rounded
 
 __all__ = ["above_peak", "above_reference", "negative_share", "too_efficient"]
 
@@ -142,7 +142,7 @@ def above_peak(rates: Sequence[float], *, flop_per_sample: float, peak_flops: fl
         return ()
     return (
         (
-            f"{fastest:.4g} samples/s need {fastest * flop_per_sample:.3g} operations/s, more than the "
+            f"{rounded(fastest)} samples/s need {fastest * flop_per_sample:.3g} operations/s, more than the "
             "devices' peak of "
             f"{peak_flops:.3g}: the work was not done, or not in the precision that was asked for."
         ),

@@ -11,6 +11,7 @@ import statistics
 from collections.abc import Mapping, Sequence
 
 from perf.verdict.outcome import Judgement, Verdict
+from perf.verdict.words import rounded
 
 __all__ = ["efficiencies", "efficiencies_in_words", "slowest_rank", "with_rate"]
 
@@ -34,8 +35,8 @@ def with_rate(efficiency: Judgement, rate: Judgement) -> Judgement:
         return efficiency
     if rate.verdict is Verdict.PASS:
         words = (
-            f"The efficiency is below its floor and the throughput, {rate.estimate:.4g} samples/s, is not: one device "
-            f"became faster, and nothing scales worse."
+            f"The efficiency is below its floor and the throughput, {rounded(rate.estimate)} samples/s, is not: one "
+            f"device became faster, and nothing scales worse."
         )
         return dataclasses.replace(efficiency, verdict=Verdict.PASS, reasons=(words, *efficiency.reasons))
     if rate.verdict is Verdict.UNREFERENCED:
@@ -69,7 +70,7 @@ def efficiencies_in_words(rates: Mapping[int, float]) -> str:
     """Return ``1: 100 samples/s, 2: 190 samples/s (0.95)``."""
     of = efficiencies(rates)
     return ", ".join(
-        f"{count}: {rate:.4g} samples/s" + ("" if count == 1 else f" ({of[count]:.2f})")
+        f"{count}: {rounded(rate)} samples/s" + ("" if count == 1 else f" ({of[count]:.2f})")
         for count, rate in sorted(rates.items())
     )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-__all__ = ["change", "percent", "points"]
+__all__ = ["change", "percent", "points", "rounded"]
 
 
 def percent(fraction: float) -> str:
@@ -18,6 +18,11 @@ def percent(fraction: float) -> str:
 def points(share: float) -> str:
     """Write a difference of shares in points: 0.01 becomes '1.0 points'."""
     return percent(share).replace(" %", " points")
+
+
+def rounded(value: float) -> str:
+    """Write samples a second: four digits below 1,000 and whole ones from there on, never with an exponent."""
+    return f"{value:.0f}" if abs(value) >= 1000.0 else f"{value:.4g}"
 
 
 def change(log_ratio: float) -> float:

@@ -94,9 +94,20 @@ def test_a_failed_limit_is_one_problem_and_no_wrong_fact(verdict):
 
 
 def test_unreferenced_numbers_are_one_problem(verdict):
-    """There is one remedy for all of them; each is named."""
-    found = problems(summarize([], [verdict(verdict="unreferenced")] * 3), [], [])
-    assert [("unreferenced", 3)] == [(p.kind, len(p.reasons)) for p in found]
+    """There is one remedy for all of them; each is named, those of one subject together, and each reason told once."""
+    loose = [
+        verdict(verdict="unreferenced", metric=metric, variant=variant, against="", reasons=[reason])
+        for metric, variant, reason in (
+            ("a", "v", "new"),
+            ("b", "v", "new"),
+            ("a", "w", "new"),
+            ("c", "v", "old"),
+        )
+    ]
+    found = problems(summarize([], loose), [], [])
+    assert [("unreferenced", ["a, b of v; a of w: new", "c of v: old"])] == [
+        (p.kind, p.reasons) for p in found
+    ]
 
 
 def test_problems_stand_worst_first(verdict, launch):

@@ -113,6 +113,27 @@ def test_reasons_are_told_for_all_that_is_not_a_pass(report, verdict):
         assert sentence in why
 
 
+def test_what_has_no_reference_for_one_reason_is_told_once(report, verdict):
+    """A new system has dozens of them, and a fail among them must be seen."""
+    names = [f"metric_{number}" for number in range(9)]
+    text = report(
+        [],
+        [
+            *(
+                verdict(
+                    verdict="unreferenced", test=f"test_{name}", metric=name, reasons=["no references here"]
+                )
+                for name in names
+            ),
+            verdict(verdict="unreferenced", test="test_other", reasons=["one launch"]),
+        ],
+    )
+    why = text.partition("\nWhy\n")[2]
+    assert ["9 measurements", "test_other"] == re.findall(r"^\S unreferenced  (.+)$", why, re.MULTILINE)
+    assert 1 == why.count("no references here")
+    assert all(name in why for name in names)
+
+
 def test_launches_that_were_left_out_are_told_with_reasons(report, launch):
     """How many of which variant, and how often each reason was met."""
     broken = launch(valid=False, reasons=["GPU 0 was throttled: 93 °C"])
