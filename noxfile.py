@@ -125,7 +125,7 @@ def compare(session: nox.Session) -> None:
     """
     python = python_of(session, "driver")
     hints = {
-        10: "the noise is too large for the question: a wider --margin, or a quieter node",
+        10: "too noisy, or too few launches, for the question: a wider --margin, more --launches, or a quieter node",
         12: "nothing was judged; the reasons stand with the skipped tests (`-- OLD NEW -rs`)",
     }
     finish(session, python, "-E", "-s", "-m", "perf.comparing", *session.posargs, hints=hints)

@@ -162,7 +162,7 @@ def answer(summary: Summary, found: Sequence[Failure], outcomes: Sequence[Outcom
         undecided = _count(counts[Verdict.INCONCLUSIVE], "judgement is", "judgements are")
         return Answer(
             "inconclusive",
-            f"Not decided: {undecided} inconclusive, the noise is too large for the question; "
+            f"Not decided: {undecided} inconclusive, too noisy or too few launches for the question; "
             f"{passed} of {judged} passed.",
             _rates(summary.account),
             remarks,

@@ -113,7 +113,7 @@ def exit_status(tally: Tally, status: int, *, smoke: bool) -> tuple[int, str]:
             )
         return (
             EXIT_INCONCLUSIVE,
-            "Something is inconclusive: the noise is too large for the question (exit status 10).",
+            "Something is inconclusive: too noisy, or too few launches, for the question (exit status 10).",
         )
     if status == 1:
         # Something failed that is no perf test: a test beside them, or a plugin.

@@ -11,7 +11,7 @@ __all__ = ["Judgement", "Verdict"]
 class Verdict(enum.StrEnum):
     """What a judgement can end in.
 
-    ``pass`` and ``fail`` are answers. ``inconclusive``: the noise is too large for the question.
+    ``pass`` and ``fail`` are answers. ``inconclusive``: too noisy, or too few launches, for the question.
     ``invalid``: the machine was not fit to measure, or the work was not done. ``unreferenced``:
     measured, but there is nothing to hold it against; not a pass.
     """
