@@ -94,7 +94,6 @@ def main(words: Sequence[str] | None = None) -> int:
     out = options.out.absolute()
     shutil.rmtree(out, ignore_errors=True)
     out.mkdir(parents=True)
-    rows = []
     with Servers(out / "servers.log") as servers:
         savings = Savings(out, options.stack, servers)
         for variant in VARIANTS[options.device]:
@@ -104,10 +103,10 @@ def main(words: Sequence[str] | None = None) -> int:
             for side, records in found.items():
                 seconds = statistics.median(record.launch_seconds for record in records)
                 first = statistics.median(record.first_step_seconds for record in records)
-                rows.append(
-                    f"{variant}  {side}  {len(records)} launches  {seconds:.1f} s  first step {first:.2f} s"
+                print(
+                    f"{variant}  {side}  {len(records)} launches  {seconds:.1f} s  first step {first:.2f} s",
+                    flush=True,
                 )
-    print("\n".join(rows))
     return 0
 
 
