@@ -11,6 +11,9 @@ from perf.workloads import WORKLOADS
 WORLD_SIZES = (1, 2, 4, 8)
 """Devices of the scaling curves: those of one node of today's machines. What a machine lacks is skipped."""
 
+WAYS = ("dp", "dp4", "dp8")
+"""Groups that hold the three ways against each other, on so many GPUs (``dp``: two)."""
+
 KNOBS: dict[str, tuple[tuple[str, ...], ...]] = {
     # 25 is what torch calls the default; 100 what the SC22 tutorial tunes to.
     "mnist_cnn": (("bucket1",), ("bucket25",), ("view",), ("static",)),
@@ -68,7 +71,7 @@ def conventions(make: Maker) -> Iterator[Declaration]:
 
 
 def three_ways(make: Maker) -> Iterator[Declaration]:
-    """Yield what the group ``dp`` leaves open: whole epochs of the three ways, and DataParallel with autotuning."""
+    """Yield what the group ``dp`` leaves open: autotuning under DataParallel, whole epochs, and more GPUs."""
     ways = (make.single(), make.dp(make.many), make.ddp(make.many))
     autotuned = make.dp(make.many, optimizations=("autotune",))
     beyond_smoke = ("quick", "full") if make.workload == "mnist_cnn" else ("full",)
@@ -81,6 +84,10 @@ def three_ways(make: Maker) -> Iterator[Declaration]:
         profiles=("full",),
         compared=False,
     )
+    for count in WORLD_SIZES:
+        if count > make.many:
+            sides = windows(make.dp(count), make.ddp(count), ways[0])
+            yield Declaration(f"dp{count}", sides, profiles=("full",), compared=False)
 
 
 def as_published(make: Maker) -> Iterator[Declaration]:

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from perf.catalogue import Pair, groups, pairs
+from perf.groups_parallel import WAYS
 from perf.limits import DDP_AGAINST_DP, DDP_OVERHEAD, WEAK_SCALING
 from perf.suite.judge import Judge
 
@@ -19,7 +20,7 @@ _NODES = [
     for m in g.members
     if m.variant.nodes > 1
 ]
-_DP = [Pair(g, g.member("ddp"), g.member("dp")) for g in groups("dp")]
+_DP = [Pair(g, g.member("ddp"), g.member("dp")) for name in WAYS for g in groups(name)]
 
 
 @pytest.mark.parametrize("pair", pairs(_WORLD_SIZE_1))

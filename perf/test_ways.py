@@ -10,6 +10,7 @@ import pytest
 
 from perf.catalogue import Pair, groups, pairs
 from perf.contract import LaunchRecord
+from perf.groups_parallel import WAYS
 from perf.limits import AUTOTUNED_DP
 from perf.suite.bench import Measurement
 from perf.suite.judge import Judge
@@ -19,7 +20,12 @@ from perf.verdict.moved import phases_of
 from perf.verdict.outcome import Judgement, Verdict
 
 _AUTOTUNED = [Pair(g, g.members[1], g.members[0], "autotune") for g in groups("autotuned_dp")]
-_WAYS = [Pair(g, g.member(way), g.member("single"), way) for g in groups("dp") for way in ("dp", "ddp")]
+_WAYS = [
+    Pair(g, g.member(way), g.member("single"), way)
+    for question in WAYS
+    for g in groups(question)
+    for way in ("dp", "ddp")
+]
 _OTHERS = {
     question: [Pair(g, m, g.members[0], m.variant.strategy) for g in groups(question) for m in g.members[1:]]
     for question in ("ways_epochs", "published")

@@ -180,8 +180,8 @@ STEPS = (
     Step(
         "scaling",
         full(
-            "not ddp_overhead and (mnist_cnn and (talk4 or weak or strong)"
-            " or resnet50- and (talk4 or (weak or strong) and not real))",
+            "not ddp_overhead and (mnist_cnn and (dp4 or talk4 or weak or strong)"
+            " or resnet50- and (dp4 or talk4 or (weak or strong) and not real))",
             "--launches=3",
         ),
         gpus=0,

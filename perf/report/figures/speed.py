@@ -15,7 +15,7 @@ __all__ = ["floors", "ladder", "loaders", "scaling", "strategies", "workers"]
 
 Groups = Mapping[str, Sequence[Side]]
 
-_STRATEGIES = ("ddp", "dp", "ranks", "tiny")
+_STRATEGIES = ("ddp", "dp", "dp4", "dp8", "ranks", "tiny")
 _LADDER = ("ladder", "tuned", "overlap")
 
 

@@ -41,6 +41,10 @@ def test_the_three_ways_are_told(suite):
         found
     )
     assert "confounded" in " ".join(found["published_speed_up"].reasons)
+    # On as many GPUs as there are: eight are skipped with the reason.
+    assert {"dp@mnist_cnn-gpu", "dp4@mnist_cnn-gpu"} == {
+        v.group for v in done.run.verdicts() if v.metric == "speed_up"
+    }
     # 0.3 of 1.05, as the made-up phases have it.
     assert 0.3 / 1.05 == pytest.approx(found["forward_share"].estimate)
     memory = [v for v in done.run.verdicts() if v.metric == "uneven_memory" and "-dp-" in v.variant]
