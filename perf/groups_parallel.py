@@ -11,7 +11,7 @@ from perf.workloads import WORKLOADS
 WORLD_SIZES = (1, 2, 4, 8)
 """Devices of the scaling curves: those of one node of today's machines. What a machine lacks is skipped."""
 
-WAYS = ("dp", "dp4", "dp8")
+WAYS = ("dp", *(f"dp{count}" for count in WORLD_SIZES if count > 2))
 """Groups that hold the three ways against each other, on so many GPUs (``dp``: two)."""
 
 KNOBS: dict[str, tuple[tuple[str, ...], ...]] = {

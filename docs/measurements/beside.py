@@ -16,13 +16,22 @@ from typing import Any
 Record = Mapping[str, Any]
 
 
-def overlapping(records: Sequence[Record]) -> list[tuple[Record, Record]]:
+def seconds_of(record: Record, ranks: bool) -> float:
+    """Return how long a launch went on from its `started_at`: by its own length, or by its ranks' words. Pure."""
+    if not ranks:
+        return float(record["launch_seconds"])
+    return max(
+        float(rank.get("until_read_back", rank.get("rates", 0.0))) for rank in record["startup_seconds"]
+    )
+
+
+def overlapping(records: Sequence[Record], ranks: bool = False) -> list[tuple[Record, Record]]:
     """Return the pairs of launches that ran at the same time. Pure."""
     return [
         (a, b)
         for a, b in itertools.combinations(records, 2)
-        if a["started_at"] < b["started_at"] + b["launch_seconds"]
-        and b["started_at"] < a["started_at"] + a["launch_seconds"]
+        if a["started_at"] < b["started_at"] + seconds_of(b, ranks)
+        and b["started_at"] < a["started_at"] + seconds_of(a, ranks)
     ]
 
 
@@ -37,9 +46,15 @@ def main(words: Sequence[str] | None = None) -> int:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("run", type=Path, metavar="RUN", help="folder with records.jsonl")
-    text = (parser.parse_args(words).run / "records.jsonl").read_text(encoding="utf-8")
+    parser.add_argument(
+        "--ranks",
+        action="store_true",
+        help="count from the ranks' start to their reading back: for records whose started_at is behind the imports",
+    )
+    options = parser.parse_args(words)
+    text = (options.run / "records.jsonl").read_text(encoding="utf-8")
     records = [record for line in text.splitlines() if gpus_of(record := json.loads(line))]
-    beside = overlapping(records)
+    beside = overlapping(records, options.ranks)
     together = [(a, b) for a, b in beside if gpus_of(a) & gpus_of(b)]
     for a, b in together:
         print(f"{a['launch']} and {b['launch']} had {', '.join(sorted(gpus_of(a) & gpus_of(b)))} together")

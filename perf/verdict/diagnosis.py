@@ -119,7 +119,7 @@ def diagnose(
         f"In stack and settings differ: {'; '.join(differs)}."
         if differs
         else _nothing_differs(base, reference),
-        _rounded(moved, rate, rates),
+        _rate_in_words(moved, rate, rates),
         f"Line profiles of every rank: {', '.join(profiles)}." if profiles else "",
         f"Try: {TRY_OF_LATE if moved.late else TRY[moved.phase]}." if moved else "",
     ]
@@ -176,7 +176,7 @@ def _unlike_reference(launches: Sequence[LaunchRecord], reference: str) -> tuple
     return (f"the reference was recorded with {reference}, this is torch {here}",)
 
 
-def _rounded(
+def _rate_in_words(
     moved: Moved | None, rate: RateMoved | None, rates: Mapping[str, tuple[float, float | None]]
 ) -> str:
     if rate is not None:

@@ -63,6 +63,17 @@ def test_launches_that_had_a_gpu_together_are_named(run, second, status, words):
     assert words in done.stdout
 
 
+def test_older_records_are_counted_by_their_ranks(run):
+    """Their started_at is behind the imports: added to the launch's length it lies behind the launch's end."""
+    first, second = launch("a", 9.0, 12.0, "G0"), launch("b", 14.0, 4.0, "G0")
+    folder = run(
+        {**first, "startup_seconds": [{"until_read_back": 4.0}]},
+        {**second, "startup_seconds": [{"rates": 3.0}]},
+    )
+    assert 1 == script("beside.py", folder).returncode
+    assert 0 == script("beside.py", "--ranks", folder).returncode
+
+
 def test_a_kept_run_is_shorter_and_names_no_path_of_its_machine(run, tmp_path):
     """Step times are rounded, the home folder stands as ~, and the suite can read what was kept."""
     done = script("pack.py", tmp_path / "kept", run(launch("a", 1.0, 3.0, "G0")))
