@@ -159,7 +159,7 @@ STEPS = (
     ),
     selfcheck("selfcheck-times", 7, "device-time-5", "device-time-3", "device-time-2", "device-time-1"),
     # On two GPUs.
-    Step("quick-two", suite(), gpus=2, seconds=620, fewest=2),
+    Step("quick-two", suite(), gpus=2, seconds=720, fewest=2),
     Step("slurm", ("{here}/tests/gpu/slurm_jobs.py", "{stack}", "{out}"), gpus=2, seconds=240, fewest=2),
     Step(
         "ways",

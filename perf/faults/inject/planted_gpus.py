@@ -92,15 +92,20 @@ def stalled_steps(share: float) -> Plant:
 def step_synchronized(after: After, rank: Rank) -> None:
     """A host that waits for its GPU at every module, as a stray ``.item()`` or print makes it."""
 
+    def wait(gradient: Any = None) -> None:
+        import torch
+
+        if torch.cuda.is_initialized():
+            torch.cuda.synchronize()
+
+    def wait_both_ways(module: Any, arguments: Any, output: Any) -> None:
+        wait()
+        # A hook of the tensor: a module's own backward hooks forbid what works in place, as many an activation does.
+        if getattr(output, "requires_grad", False):
+            output.register_hook(wait)
+
     def patch(module: Any) -> None:
-        def wait(*ignored: Any) -> None:
-            import torch
-
-            if torch.cuda.is_initialized():
-                torch.cuda.synchronize()
-
-        module.register_module_forward_hook(wait)
-        module.register_module_full_backward_hook(wait)
+        module.register_module_forward_hook(wait_both_ways)
 
     def behind() -> None:
         import torch

@@ -287,3 +287,18 @@ def test_the_folder_plants_nothing_by_itself():
     )
 
     assert ("posix\n", "") == (done.stdout, done.stderr)
+
+
+def test_a_synchronized_step_waits_at_every_module_both_ways():
+    """Also in a network whose activations work in place, which a module's own backward hooks forbid."""
+    code = """
+import torch
+waits = []
+torch.cuda.synchronize, torch.cuda.is_initialized = lambda: waits.append(1), lambda: True
+network = torch.nn.Sequential(torch.nn.Linear(3, 3), torch.nn.ReLU(inplace=True), torch.nn.Linear(3, 1))
+loss = network(torch.ones(2, 3)).sum()
+forward = len(waits)
+loss.backward()
+print(forward, len(waits) - forward)
+"""
+    assert "4 4" == run(code, "step-synchronized").stdout.strip()
