@@ -57,6 +57,8 @@ class Profile:
     sizes: dict[tuple[str, str], Sizes]
     stalls: bool = False
     """Whether windows on GPUs are long enough for shares of slow steps, for workloads that are marked for it."""
+    every_stall: bool = False
+    """Whether they are so for every workload."""
     asked: bool = False
     """Whether somebody named a number of launches."""
 
@@ -65,6 +67,10 @@ class Profile:
         # Fewer than the first look decides nothing, and whoever asks for so few does not want more.
         cap = launches if launches < FIRST_LOOK else max(launches, self.cap)
         return dataclasses.replace(self, launches=launches, cap=cap, judge_all=True, asked=True)
+
+    def with_stalls(self) -> Profile:
+        """Return this profile with windows on GPUs that are long enough for shares of slow steps of every workload."""
+        return dataclasses.replace(self, stalls=True, every_stall=True)
 
     def sizes_for(self, device: str, plan: str) -> Sizes:
         """Return the sizes of a launch on `device` for `plan`."""

@@ -48,7 +48,10 @@ def test_no_more_steps_stall(group: Group, bench: Any, limits: Judge) -> None:
     launches = [launch for member in group.members for launch in bench.measure(member).launches]
     shortest = min(len(rank) for launch in launches for rank in launch.step_seconds)
     if shortest < STALL_STEPS:
-        pytest.skip(f"a share of slow steps needs windows of {STALL_STEPS} steps, these have {shortest}")
+        pytest.skip(
+            f"a share of slow steps needs windows of {STALL_STEPS} steps, these have {shortest}; --stalls makes "
+            "them so on GPUs"
+        )
     limits.compare(
         group,
         "stall_share",

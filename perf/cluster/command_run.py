@@ -153,8 +153,10 @@ def _planned(
 
 
 def _profile(options: argparse.Namespace, rest: Sequence[str]) -> Profile:
-    """Return the profile with as many launches as ``--launches`` asks for; pytest itself refuses what is no number."""
+    """Return the profile with the launches and windows that are asked for; pytest itself refuses what is no number."""
     profile = PROFILES[options.profile]
+    if "--stalls" in rest:
+        profile = profile.with_stalls()
     for previous, word in zip(["", *rest], rest, strict=False):
         value = (
             word.partition("=")[2]

@@ -42,6 +42,8 @@ class Fault:
         None for the profile's own number.
     profile
         In which the perf test runs.
+    options
+        Words of the perf test's run beside these.
     root
         Whether only root can plant it.
     gpu
@@ -69,6 +71,7 @@ class Fault:
     selection: str = ""
     launches: int | None = None
     profile: str = "smoke"
+    options: tuple[str, ...] = ()
     root: bool = False
     gpu: bool = False
     asked: tuple[tuple[str, Any], ...] = ()

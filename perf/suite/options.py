@@ -49,6 +49,7 @@ class Options:
     launcher: str = "fresh"
     old_launcher: str = ""
     server_launches: int = 0
+    stalls: bool = False
     portable_floors: bool = False
     site: Site | None = None
     job_folder: Path | None = None
@@ -59,11 +60,13 @@ class Options:
 
     @property
     def sized_profile(self) -> Profile:
-        """The profile, with as many launches as were asked for."""
+        """The profile, with launches and windows as were asked for."""
         profile = PROFILES[self.profile]
         if self.small:
             smoke = PROFILES["smoke"]
             profile = dataclasses.replace(profile, sizes=smoke.sizes, one_thread=smoke.one_thread)
+        if self.stalls:
+            profile = profile.with_stalls()
         return profile if self.launches is None else profile.with_launches(self.launches)
 
 
@@ -132,6 +135,12 @@ def add_options(parser: pytest.Parser) -> None:
         "--margin",
         metavar="2%",
         help="slowdown that a comparison must not pass (default: the reference's margin, else 2%%)",
+    )
+    add(
+        "--stalls",
+        action="store_true",
+        help="with --against: windows of 400 steps on GPUs for every network, so that its share of slow ones is judged "
+        "(default: for mnist_cnn alone, whose steps take 2 ms)",
     )
     add(
         "--why",
@@ -276,6 +285,7 @@ def read_options(config: pytest.Config) -> Options:
         server_launches=_server_launches(option.server_launches, option.launcher),
         plant=_plant(option.plant, records),
         small=option.small,
+        stalls=_stalls(option.stalls, profile),
         why=option.why,
         budget=_budget(option.budget, profile),
         site=site,
@@ -288,6 +298,15 @@ def _with_against(launcher: str, against: str | None) -> str:
     if launcher and not against:
         raise pytest.UsageError("--old-launcher is of a comparison's old side: give --against=PYTHON too")
     return launcher
+
+
+def _stalls(asked: bool, profile: str) -> bool:
+    """Refuse long windows where no share of slow steps is judged."""
+    if asked and profile not in COMPARING:
+        raise pytest.UsageError(
+            f"--stalls belongs to the profiles {', '.join(COMPARING)}: it compares shares of slow steps"
+        )
+    return asked
 
 
 def _server_launches(number: int, launcher: str) -> int:

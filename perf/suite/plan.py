@@ -102,7 +102,8 @@ def build_spec(
     sizes = context.profile.sizes_for(variant.device, member.plan)
     share = share_for(member, context.profile, context.cores, context.devices)
     # On a CPU 400 steps would take half a minute.
-    watched = context.profile.stalls and workload.stalls and variant.device == "cuda"
+    profile = context.profile
+    watched = profile.stalls and (profile.every_stall or workload.stalls) and variant.device == "cuda"
     stalls = watched and member.plan == "window"
     return contract.LaunchSpec(
         run=context.run,

@@ -15,8 +15,9 @@ __all__ = ["Question", "describe"]
 class Question:
     """What is judged: words for the record and for the person who reads it.
 
-    `floor` says that it is held against a reference, where what could have been detected is a distance from what is
-    known, and not from the limit. `reference` is the median of what is known, for the picture.
+    `floor` says that it is held against a reference, `change` that it is held against another side with a margin:
+    what could have been detected is a distance from these then, and not from the limit. `reference` is the median of
+    what is known, for the picture.
     """
 
     metric: str
@@ -27,6 +28,7 @@ class Question:
     sentence: str
     floor: bool = False
     reference: float | None = None
+    change: bool = False
 
 
 def describe(question: Question, judgement: Judgement) -> str:
@@ -45,6 +47,8 @@ def describe(question: Question, judgement: Judgement) -> str:
         text += (
             f"; a change of {size} from the reference would have been seen"
             if question.floor
+            else f"; a change of {size} would have failed"
+            if question.change
             else f"; an excess of {size} over the limit would have failed"
         )
     return "; ".join([text, *judgement.reasons])

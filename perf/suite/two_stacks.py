@@ -69,9 +69,8 @@ def question_of(group: Group, metric: str, margin: float, *, share: bool) -> Que
     if metric == "loader_share":
         new, old = group.of_side(NEW)[0], group.of_side(OLD)[0]
     sentence = f"{WORDS.get(metric, f'{metric} of')} {new.variant.id}, new stack {'-' if share else '÷'} old"
-    return Question(
-        metric, "share" if share else "ratio", new, old, margin if share else 1.0 + margin, sentence
-    )
+    limit = margin if share else 1.0 + margin
+    return Question(metric, "share" if share else "ratio", new, old, limit, sentence, change=True)
 
 
 def margin_of(

@@ -150,7 +150,9 @@ def _autotuning(after: After, *, on: bool) -> None:
         plain = vars(type(switches))["benchmark"]
         switches.benchmark = on  # type: ignore[attr-defined]
         # What is set later changes nothing.
-        type(switches).benchmark = property(plain.__get__, lambda self, value: None)  # type: ignore[attr-defined]
+        type(switches).benchmark = property(  # type: ignore[attr-defined]
+            lambda self: plain.__get__(self, type(self)), lambda self, value: None
+        )
 
     after("torch.backends.cudnn", patch)
 

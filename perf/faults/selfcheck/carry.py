@@ -127,6 +127,7 @@ def command(fault: Fault, where: Where, arguments: list[str]) -> list[str]:
         *("--cache-dir", where.cache_dir),
         *("--results", str(where.folder / fault.name)),
         "--share-node",
+        *fault.options,
     ]
     cases = f"{fault.caught_by}{' and mnist_cnn and cpu' if small else ''}{fault.selection}"
     return [
@@ -171,21 +172,29 @@ def _size(run: Path) -> float | None:
 
 
 def times_detectable(verdict: Mapping[str, Any]) -> float | None:
-    """Return by how many times what it could have seen a failed judgement's estimate lies beyond its limit.
+    """Return by how many times what it could have seen a failed judgement's estimate differs from what it is held to.
 
-    None for a judgement that did not fail or could not say. A share is judged by the ratio of two steps,
-    1 / (1 - share), and told by its logarithm: in points it could never lie far beyond a limit. All else is relative.
+    A comparison of two stacks is told what change of the old side it could have seen, a limit what excess. A loader's
+    share is judged by the ratio of two steps, 1 / (1 - share), and told by its logarithm: in points it could never lie
+    far beyond a limit. A share of slow steps is compared in points, all else as ratios. None for a judgement that did
+    not fail or could not say.
     """
     numbers = [verdict.get(key) for key in ("estimate", "limit", "detectable")]
     if verdict.get("verdict") != "fail" or any(not isinstance(number, (int, float)) for number in numbers):
         return None
     estimate, limit, detectable = (float(number) for number in numbers if number is not None)
-    if verdict.get("unit") == "share":
+    shares = verdict.get("unit") == "share"
+    if not detectable > 0:
+        return None
+    if str(verdict.get("against")).endswith("@old"):
+        size = estimate / detectable if shares else math.log(estimate) / math.log1p(detectable)
+    elif shares:
         seen = limit + detectable
-        if not detectable > 0 or max(estimate, seen, limit) >= 1.0:
+        if max(estimate, seen, limit) >= 1.0:
             return None
-        return round(math.log((1.0 - limit) / (1.0 - estimate)) / math.log((1.0 - limit) / (1.0 - seen)), 2)
-    size = (estimate / limit - 1.0) / detectable if detectable > 0 else math.nan
+        size = math.log((1.0 - limit) / (1.0 - estimate)) / math.log((1.0 - limit) / (1.0 - seen))
+    else:
+        size = (estimate / limit - 1.0) / detectable
     return round(size, 2) if math.isfinite(size) else None
 
 

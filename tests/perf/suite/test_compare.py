@@ -135,6 +135,7 @@ def test_what_does_not_go_together_is_a_usage_error(suite):
         (("--against=x", "--margin=two"), "--margin two is no percentage such as 2%"),
         (("--against=x", "--margin=0%"), "is no percentage"),
         (("--old-launcher=fork",), "--old-launcher is of a comparison's old side: give --against=PYTHON too"),
+        (("--stalls",), "--stalls belongs to the profiles compare"),
         (("--server-launches=3",), "expected 1 or more, with --launcher=fork"),
     ):
         done = suite("perf", *arguments)

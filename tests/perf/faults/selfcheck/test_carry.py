@@ -137,16 +137,21 @@ def test_only_the_expected_exit_status_is_a_catch(where, monkeypatch, status, ca
     assert "out\n" == (latest / "output.txt").read_text()
 
 
+OF_STACKS = {"verdict": "fail", "against": "mnist_cnn-single-1gpu-fp32-native@old"}
+
+
 @pytest.mark.parametrize(
     ("verdict", "size"),
     [
         ({"verdict": "fail", "unit": "ratio", "estimate": 3.0, "limit": 2.0, "detectable": 0.25}, 2.0),
         ({"verdict": "fail", "unit": "share", "estimate": 0.8, "limit": 0.5, "detectable": 0.1}, 4.11),
+        (OF_STACKS | {"unit": "ratio", "estimate": 1.21, "limit": 1.02, "detectable": 0.1}, 2.0),
+        (OF_STACKS | {"unit": "share", "estimate": 0.03, "limit": 0.01, "detectable": 0.006}, 5.0),
         ({"verdict": "pass", "unit": "ratio", "estimate": 1.0, "limit": 2.0, "detectable": 0.25}, None),
         ({"verdict": "fail", "unit": "ratio", "estimate": 3.0, "limit": 2.0, "detectable": None}, None),
         ({"verdict": "fail", "unit": "ratio", "estimate": 3.0, "limit": 2.0, "detectable": 0.0}, None),
     ],
 )
 def test_the_size_of_a_fault_is_in_what_could_be_seen(verdict, size):
-    """Relative beyond a limit, by the steps' ratio for a share; unknown where nothing failed or could be told."""
+    """Relative beyond a limit, by the steps' ratio for a share; the change of one stack to the next; else unknown."""
     assert size == times_detectable(verdict)
