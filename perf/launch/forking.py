@@ -33,8 +33,21 @@ SERVER = "perf.training.server"
 READY_SECONDS = 180.0
 """The first import of torch on a busy parallel file system has taken minutes (`perf.launch.stack.PROBE_SECONDS`)."""
 
-LATE = frozenset({MARKER, contract.STARTED, "CUDA_VISIBLE_DEVICES"})
-"""Variables that nothing reads as a server starts: CUDA reads its own at its first use, which no server makes."""
+LATE = frozenset(
+    {
+        MARKER,
+        contract.STARTED,
+        "CUDA_VISIBLE_DEVICES",
+        # Of `perf.launch.nccl` and `perf.launch.flight`, which a launch of several ranks has and one of one has not.
+        "NCCL_DEBUG",
+        "NCCL_DEBUG_SUBSYS",
+        "TORCH_NCCL_TRACE_BUFFER_SIZE",
+        "TORCH_NCCL_DUMP_ON_TIMEOUT",
+    }
+)
+"""Variables that nothing reads as a server starts: CUDA and NCCL read their own at their first use, which no server
+makes. (A library that writes down what is asked of getenv saw none of them while torch 2.14 and torchvision were
+imported, and OMP_NUM_THREADS, MKL_NUM_THREADS and TORCH_DISTRIBUTED_DEBUG among 143 others.)"""
 
 LATE_ON_AMD = LATE - {"CUDA_VISIBLE_DEVICES"}
 """HIP takes CUDA's variable too, and nobody promises that its runtime waits for its first use."""
@@ -288,12 +301,6 @@ class Servers:
         CannotFork
             If the stack can't be launched so; `why_not` remembers it.
         """
-        # What is one launch's own, and the folder that it writes to, is nothing that a process reads as it starts.
-        own = os.path.dirname(spec)
-        late = LATE_ON_AMD if stack.facts.get("hip") else LATE
-        shared = {name: value for name, value in environment.items() if name not in late and own not in value}
-        words = [f"{name}={shared[name]}" for name in sorted(shared)]
-        key = (*stack.before(), stack.python, *words)
         request = {
             "spec": spec,
             "environ": dict(environment),
@@ -303,15 +310,45 @@ class Servers:
             "cores": sorted(os.sched_getaffinity(0)),
         }
         try:
-            if self._launches and key in self._servers and self._servers[key].forked >= self._launches:
-                self._servers.pop(key).close()
-            if key not in self._servers:
-                with bound(self._cores):
-                    self._servers[key] = Server(stack, shared, self._log)
-            return self._servers[key].fork(request)
+            return self._server(stack, environment, os.path.dirname(spec)).fork(request)
         except CannotFork as error:
             self._unfit[stack.python] = str(error)
             raise
+
+    def start(self, stack: Stack, environment: Mapping[str, str], folder: str) -> float:
+        """Start the server of a stack and environment, if there is none yet; return how many seconds that took.
+
+        Parameters
+        ----------
+        environment, folder
+            Of a launch.
+
+        Raises
+        ------
+        CannotFork
+            As `fork`.
+        """
+        began = time.monotonic()
+        try:
+            self._server(stack, environment, folder)
+        except CannotFork as error:
+            self._unfit[stack.python] = str(error)
+            raise
+        return time.monotonic() - began
+
+    def _server(self, stack: Stack, environment: Mapping[str, str], own: str) -> Server:
+        """Return the server for a launch whose folder is `own`."""
+        # What is one launch's own, and the folder that it writes to, is nothing that a process reads as it starts.
+        late = LATE_ON_AMD if stack.facts.get("hip") else LATE
+        shared = {name: value for name, value in environment.items() if name not in late and own not in value}
+        words = [f"{name}={shared[name]}" for name in sorted(shared)]
+        key = (*stack.before(), stack.python, *words)
+        if self._launches and key in self._servers and self._servers[key].forked >= self._launches:
+            self._servers.pop(key).close()
+        if key not in self._servers:
+            with bound(self._cores):
+                self._servers[key] = Server(stack, shared, self._log)
+        return self._servers[key]
 
     def close(self) -> None:
         """End all servers."""

@@ -99,10 +99,7 @@ def launch(
         )
     spec_path = os.path.join(spec.out_dir, contract.SPEC_FILE)
     command = worker_command(spec, stack, spec_path, module, place)
-    environment = worker_environment(spec, place.environment(os.environ if environ is None else environ))
-    environment.update(stack.environment)
-    environment.update(compiler_caches(spec, stack, environment))
-    environment[DRIVER] = driver_mark()
+    environment = launch_environment(spec, stack, environ, place)
     companion = Companion(spec, stack, os.environ if environ is None else environ) if telemetry else None
     observed = None
     with lock if lock is not None else contextlib.nullcontext():
@@ -134,6 +131,17 @@ def launch(
     record = merge(spec, records, observed.seconds, seen, stack.facts)
     # The ranks' clocks start behind their imports; only what began with its first process ends `launch_seconds` later.
     return dataclasses.replace(record, started_at=observed.started)
+
+
+def launch_environment(
+    spec: LaunchSpec, stack: Stack, environ: Mapping[str, str] | None = None, place: Place = HERE
+) -> dict[str, str]:
+    """Return the environment that a launch is started in, for parameters of `launch`."""
+    environment = worker_environment(spec, place.environment(os.environ if environ is None else environ))
+    environment.update(stack.environment)
+    environment.update(compiler_caches(spec, stack, environment))
+    environment[DRIVER] = driver_mark()
+    return environment
 
 
 def _prepare(spec: LaunchSpec, spec_path: str) -> None:

@@ -1,9 +1,9 @@
 """GPUs by lease: who on this node may use which card, so that xdist's workers, runs and users never share one.
 
 A lease is one flock a card, named by the card's UUID, in the folder of the node's lock: it holds for every user, and
-the kernel frees it when its holder dies. Requests are served in the order in which they came. One that can't be
-served yet keeps back what it could use of the free cards, so that a request for all of them is not starved by a stream
-of requests for one.
+the kernel frees it when its holder dies. Requests are served in the order in which they came; those of one run in the
+order of their weight, at the places that the run has in the queue. One that can't be served yet keeps back what it
+could use of the free cards, so that a request for all of them is not starved by a stream of requests for one.
 """
 
 from __future__ import annotations
@@ -26,6 +26,10 @@ from perf.launch.text import harmless
 LOOK_SECONDS = 0.2
 """Between two looks of one who waits. A launch takes seconds at least."""
 
+SETTLE_SECONDS = 1.0
+"""For which the first request of a process waits for those that a run's other processes make at the same time. xdist's
+workers get their first tests within some 0.1 s."""
+
 CARD, TICKET = "gpu-", "ticket-"
 
 
@@ -35,10 +39,36 @@ class LeaseError(Exception):
 
 @dataclass(frozen=True)
 class Request:
-    """How many cards are wanted, of which: names (`card_name`) in the order in which they are preferred."""
+    """How many cards are wanted, of which: names (`card_name`) in the order in which they are preferred.
+
+    Of the requests of one run that with the most `weight` comes first.
+    """
 
     count: int
     allowed: tuple[str, ...]
+    weight: int = 0
+
+
+@dataclass(frozen=True)
+class Ticket:
+    """A request that waits: its number in the queue and whose run it is of."""
+
+    number: int
+    run: str
+    request: Request
+
+
+def in_turn(tickets: Sequence[Ticket]) -> list[Ticket]:
+    """Return tickets in the order in which they are served. Pure.
+
+    Each run keeps the numbers that it drew; at the first of them stands its heaviest request, whenever that came.
+    """
+    by_number = sorted(tickets, key=lambda ticket: ticket.number)
+    heaviest = {
+        run: iter(sorted((t for t in by_number if t.run == run), key=lambda ticket: -ticket.request.weight))
+        for run in {ticket.run for ticket in tickets}
+    }
+    return [next(heaviest[ticket.run]) for ticket in by_number]
 
 
 def grant(request: Request, ahead: Sequence[Request], free: Collection[str]) -> tuple[str, ...] | None:
@@ -96,6 +126,8 @@ class Leases:
         Where the locks lie; `perf.launch.lock.lock_folder` if None.
     say
         Told in one sentence who holds the cards, when waiting starts, when that changes, and once a minute.
+    settle
+        Seconds for which the first request waits, so that those of the run's other processes are in the queue too.
     """
 
     def __init__(
@@ -103,11 +135,13 @@ class Leases:
         run: str,
         folder: Path | None = None,
         say: Callable[[str], None] = lambda text: print(text, file=sys.stderr, flush=True),
+        settle: float = 0.0,
     ) -> None:
         self._run = run
         self._folder = folder or lock_folder()
         self._claims = Claims(self._folder)
         self._say = say
+        self._settle = settle
 
     @contextlib.contextmanager
     def lease(self, request: Request) -> Iterator[tuple[str, ...]]:
@@ -143,6 +177,8 @@ class Leases:
         ticket = self._queue(request)
         told: tuple[str, float] | None = None
         try:
+            time.sleep(self._settle)
+            self._settle = 0.0
             while True:
                 held, holders = self._look(request, ticket)
                 if held is not None:
@@ -159,7 +195,8 @@ class Leases:
             ticket.drop(remove=True)
 
     def _queue(self, request: Request) -> Claim:
-        note = {**holder_note(self._run), "count": request.count, "allowed": list(request.allowed)}
+        wanted = {"count": request.count, "allowed": list(request.allowed), "weight": request.weight}
+        note = {**holder_note(self._run), **wanted}
         with self._claims.guard():
             numbers = [_number(name) for name in self._claims.living(TICKET)]
             return self._claims.take_new(f"{TICKET}{max(numbers, default=0) + 1:09d}-", note)
@@ -168,10 +205,15 @@ class Leases:
         """Take what the request gets, if it gets it now; else say who is in the way."""
         with self._claims.guard():
             waiting = self._claims.living(TICKET, mine=ticket)
-            before = sorted(
-                (name for name in waiting if _number(name) < _number(ticket.path.name)), key=_number
-            )
-            ahead = [found for name in before if (found := parse_request(waiting[name])) is not None]
+            mine = Ticket(_number(ticket.path.name), self._run, request)
+            others = {
+                found: note
+                for name, note in waiting.items()
+                if (found := parse_ticket(_number(name), note)) is not None
+            }
+            order = in_turn([mine, *others])
+            before = order[: order.index(mine)]
+            ahead = [other.request for other in before]
             note = holder_note(self._run)
             free: dict[str, Claim] = {}
             try:
@@ -191,13 +233,13 @@ class Leases:
                 return {card: free[card] for card in granted}, ""
             notes = [
                 *(self._claims.read(_file(card)) for card in request.allowed if card not in free),
-                *(waiting[name] for name in before),
+                *(others[other] for other in before),
             ]
         people = dict.fromkeys(str(parse_holder(found) or NO_NAME) for found in notes)
         return None, "; ".join(people)
 
 
-def parse_request(note: Any) -> Request | None:
+def parse_ticket(number: int, note: Any) -> Ticket | None:
     """Read what a ticket says; None for what is none, which then keeps nothing back: anybody can write there."""
     try:
         count, allowed = note["count"], note["allowed"]
@@ -205,7 +247,9 @@ def parse_request(note: Any) -> Request | None:
         return None
     if type(count) is not int or count < 0 or not isinstance(allowed, list):
         return None
-    return Request(count, tuple(card for card in allowed if isinstance(card, str)))
+    weight, run = note.get("weight"), note.get("run")
+    cards = tuple(card for card in allowed if isinstance(card, str))
+    return Ticket(number, str(run), Request(count, cards, weight if type(weight) is int else 0))
 
 
 def _file(card: str) -> str:

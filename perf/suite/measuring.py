@@ -9,6 +9,7 @@ import os
 import shutil
 import time
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
@@ -19,13 +20,9 @@ from perf.catalogue import Member
 from perf.cluster.allocation import LAUNCH_NODES, find_place
 from perf.cluster.sites import SiteError
 from perf.cluster.stacks import places_of, probe_site_stack, site_stack, stranger
-from perf.faults.catalogue import FAULTS
-from perf.faults.plant import mark, planted_environment
 from perf.launch.failure import LaunchFailed
-from perf.launch.forking import CannotFork, Servers
-from perf.launch.launcher import launch
 from perf.launch.leases import LeaseError
-from perf.launch.lock import LockError, NodeLock
+from perf.launch.lock import LockError
 from perf.launch.node_limits import read_cards
 from perf.launch.nsys import check_capture, refuse_without_nsys
 from perf.launch.place import Place
@@ -38,11 +35,13 @@ from perf.report.summary import launch_words
 from perf.suite.bench import Bench, Source
 from perf.suite.budget import Budget
 from perf.suite.kept import Stored
+from perf.suite.launching import Launching
 from perf.suite.library import library_of, today
 from perf.suite.options import Options
-from perf.suite.plan import Context
+from perf.suite.plan import Context, build_spec
 from perf.suite.preflight import Preflight, Unfit
 from perf.suite.room import Rooms, this_node
+from perf.suite.scheduling import group_weight
 from perf.suite.selection import Machine, need_of_member, why_not
 from perf.verdict.known import Library
 from perf.verdict.references import ReferenceFile
@@ -279,7 +278,7 @@ class Measuring:
                 part for part in (options.job_folder.name if options.job_folder else "", self._worker) if part
             ),
             extras=options.extras,
-            room=self.rooms.room,
+            room=functools.partial(self._room, context),
             affords=self.budget.affords,
         )
 
@@ -294,7 +293,21 @@ class Measuring:
             profile=self._options.profile,
             steps=bool(self.place.step(1)),
             say=self._note,
+            weigh=functools.partial(group_weight, profile=self._options.sized_profile),
         )
+
+    def _room(self, context: Context, members: Sequence[Member]) -> AbstractContextManager[int]:
+        """Give members of a group their place on the node; what takes none is done before."""
+        for side in sorted({member.side for member in members}):
+            member = next(member for member in members if member.side == side)
+            # Of no launch, so its folder is never made.
+            nowhere = self._run.folder / "launches" / "none"
+            spec = build_spec(context, member, launch="none", round_number=0, out_dir=nowhere)
+            self.launching.prepare(spec, self._stack_of(spec), self.rooms.environ)
+        return self.rooms.room(members)
+
+    def _stack_of(self, spec: contract.LaunchSpec) -> Stack:
+        return self.old_stack if spec.side == "old" else self.stack
 
     def _note(self, text: str) -> None:
         event = records.Event("note", time.time(), text=text, worker=self._worker)
@@ -311,9 +324,9 @@ class Measuring:
         # is time of the budget too, and no time of a launch.
         with self.rooms.launching(), self.budget.timed(spec):
             self.preflight(spec)
-            stack = self.rooms.narrow(self.old_stack if spec.side == "old" else self.stack)
+            stack = self.rooms.narrow(self._stack_of(spec))
             with self.rooms.binding():
-                record = self._launched(spec, stack, self.rooms.lock)
+                record = self.launching.launch(spec, stack, self.rooms.environ, self.rooms.lock)
         record = self.rooms.settle(record)
         problem = stranger(stack, record)
         if problem:
@@ -321,43 +334,16 @@ class Measuring:
         self.preflight.after(spec, record)
         return self._keep_profiles(spec, record)
 
-    def _launched(
-        self, spec: contract.LaunchSpec, stack: Stack, lock: NodeLock | None
-    ) -> contract.LaunchRecord:
-        """Launch as was asked for; a stack that can't be forked is launched fresh from then on, and that is said.
-
-        Of two stacks that are compared only the new one has a fault planted.
-        """
-        plant = self._options.plant if spec.side != "old" else None
-        environ = self.rooms.environ(planted_environment(plant, os.environ) if plant else os.environ)
-        record: contract.LaunchRecord | None = None
-        # A fault that acts as a rank's process starts can't be planted in a fork.
-        whole = not plant or not FAULTS[plant].fresh
-        launcher = (spec.side == "old" and self._options.old_launcher) or self._options.launcher
-        # Nsight Systems sees what it has started itself.
-        asked = launcher == "fork" and whole and not self.place.step(1) and spec.trace != "nsys"
-        if asked and not self.servers.why_not(stack):
-            forked = dataclasses.replace(spec, launcher="fork")
-            try:
-                record = launch(
-                    forked, stack, lock=lock, environ=environ, place=self.place, servers=self.servers
-                )
-            except CannotFork as error:
-                self._note(f"{stack.name} can't be launched by fork, so it is launched fresh: {error}")
-        if record is None:
-            record = launch(spec, stack, lock=lock, environ=environ, place=self.place)
-        return mark(record, plant) if plant else record
-
     @functools.cached_property
-    def servers(self) -> Servers:
-        """Processes that launches are forked from."""
+    def launching(self) -> Launching:
+        """How launches are started."""
         log = self._run.folder / f"servers{self._worker and '-'}{self._worker}.log"
-        return Servers(log, self._options.server_launches, self.rooms.core_ids)
+        return Launching(self._options, self.place, self._note, log, self.rooms.core_ids)
 
     def close(self) -> None:
         """End what was started to serve launches."""
-        if "servers" in vars(self):
-            self.servers.close()
+        if "launching" in vars(self):
+            self.launching.close()
         if "rooms" in vars(self):
             self.rooms.close()
 

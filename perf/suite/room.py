@@ -12,7 +12,7 @@ from pathlib import Path
 from perf import contract
 from perf.catalogue import GROUPS, Group, Member
 from perf.launch.cores import bound, in_order, parts
-from perf.launch.leases import LeaseError, Leases, Request, card_name, prefer, visible_words
+from perf.launch.leases import SETTLE_SECONDS, LeaseError, Leases, Request, card_name, prefer, visible_words
 from perf.launch.lock import NodeLock
 from perf.launch.sharing import shared_node
 from perf.launch.stack import Stack
@@ -89,6 +89,8 @@ class Rooms:
         leased.
     say
         Told who is waited for.
+    weigh
+        Says how much a group has to do: of a run's groups that wait for GPUs the heaviest is served first.
     folder
         Where the locks lie; the node's own if None.
     """
@@ -103,9 +105,11 @@ class Rooms:
         profile: str,
         steps: bool,
         say: Callable[[str], None],
+        weigh: Callable[[str], int] = lambda group: 0,
         folder: Path | None = None,
     ) -> None:
         self._run = run
+        self._weigh = weigh
         self._node = node
         self._share = share
         self._beside = beside
@@ -113,7 +117,7 @@ class Rooms:
         self._steps = steps
         self._say = say
         self._folder = folder
-        self._leases = Leases(run, folder, say)
+        self._leases = Leases(run, folder, say, settle=SETTLE_SECONDS if beside else 0.0)
         self._lock = NodeLock(run, folder, say)
         self._leased: tuple[int, ...] | None = None
         """Places of the GPUs that the present group has, as torch counts them; None where nothing is leased."""
@@ -158,7 +162,7 @@ class Rooms:
         if self._held is None or self._held[0] != group or len(self._held[1]) < gpus:
             # First given back, then asked for: whoever holds some and waits for more may wait in a circle.
             self.close()
-            request = Request(gpus, prefer(self._node.cards, self._before))
+            request = Request(gpus, prefer(self._node.cards, self._before), self._weigh(group))
             self._before = self._keeping.enter_context(self._leases.lease(request))
             self._held = (group, self._before)
         return self._held[1]

@@ -26,10 +26,13 @@ EPOCHS = 3
 
 
 def weight(node_id: str, profile: Profile) -> int:
-    """Return how long a test's group holds how many GPUs, in launches of a window; 0 for a test without a group."""
+    """Return `group_weight` of a test's group; 0 for a test without a group."""
     name = group_of_node_id(node_id)
-    if name is None:
-        return 0
+    return 0 if name is None else group_weight(name, profile)
+
+
+def group_weight(name: str, profile: Profile) -> int:
+    """Return how long a group holds how many GPUs, in launches of a window on one GPU."""
     members = [member for member in GROUPS[name].members if member.runs_in(profile.name)]
     launches = sum(EPOCHS if member.plan == "epochs" else 1 for member in members)
     gpus = max((member.variant.gpus for member in members), default=0)

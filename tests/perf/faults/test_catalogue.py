@@ -43,7 +43,7 @@ def test_nothing_that_detects_reads_the_plants_name():
     """They are known to the room of faults alone, to what passes the option on, and to who refuses such launches."""
     allowed = (
         "perf/faults",
-        "perf/suite/measuring.py",
+        "perf/suite/launching.py",
         "perf/suite/options.py",
         "perf/calibration",
         "perf/report/history/runs.py",

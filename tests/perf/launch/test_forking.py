@@ -16,7 +16,7 @@ from perf.catalogue import home
 from perf.launch.cores import bound
 from perf.launch.failure import LaunchFailed, NotAvailable
 from perf.launch.forking import CannotFork, Servers
-from perf.launch.launcher import launch
+from perf.launch.launcher import launch, launch_environment
 from perf.launch.processes import in_session
 from perf.launch.stack import Stack
 
@@ -109,6 +109,26 @@ def test_one_server_serves_launches_on_all_cores_and_gpus(servers, spec):
 
     assert [all_cores[:1], all_cores[1:2], all_cores] == [one.threads[-1]["core_ids"] for one in seen]
     assert known == len(servers._servers)
+
+
+def test_one_server_serves_launches_with_and_without_nccl_s_log(servers, spec):
+    """NCCL and its recorder read their variables when a group of ranks is made, which no server does."""
+    forked(spec(), servers)
+    known = len(servers._servers)
+    forked(spec(), servers, NCCL_DEBUG="INFO", NCCL_DEBUG_SUBSYS="INIT,NET", TORCH_NCCL_DUMP_ON_TIMEOUT="1")
+    assert known == len(servers._servers)
+
+
+def test_a_server_that_was_started_before_serves_the_launch(spec, tmp_path):
+    """What it takes is not in the launch, and starting it once more takes no time."""
+    with Servers(tmp_path / "servers.log") as servers:
+        one = spec()
+        environment = launch_environment(one, STACK, {**os.environ, "MARK": "early"})
+        assert servers.start(STACK, environment, one.out_dir) > 0.0
+        assert servers.start(STACK, environment, one.out_dir) < 0.1
+        record = forked(one, servers, MARK="early")
+        assert 1 == len(servers._servers)
+    assert "fork" in record.startup_seconds[0]
 
 
 def test_hips_variables_have_a_server_of_their_own(servers, spec):

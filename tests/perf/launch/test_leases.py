@@ -19,9 +19,11 @@ from perf.launch.leases import (
     Leases,
     LockError,
     Request,
+    Ticket,
     card_name,
     grant,
-    parse_request,
+    in_turn,
+    parse_ticket,
     prefer,
     visible_words,
 )
@@ -290,12 +292,39 @@ def test_a_link_in_the_place_of_a_cards_file_is_not_followed(folder, tmp_path):
 )
 def test_a_ticket_that_is_none_keeps_nothing_back(note):
     """Anybody can write in the folder, and anything."""
-    assert parse_request(note) is None
+    assert parse_ticket(1, note) is None
 
 
 def test_a_ticket_says_what_is_wanted():
-    """What is no name among the cards is left out."""
-    assert Request(2, ("a",)) == parse_request(json.loads('{"count": 2, "allowed": ["a", 5]}'))
+    """What is no name among the cards is left out, and a weight that is no number is none."""
+    note = json.loads('{"count": 2, "allowed": ["a", 5], "weight": 30, "run": "r"}')
+
+    assert Ticket(7, "r", Request(2, ("a",), 30)) == parse_ticket(7, note)
+    assert Ticket(7, "r", Request(2, ("a",), 0)) == parse_ticket(7, note | {"weight": "30"})
+
+
+def test_of_one_run_the_heaviest_request_comes_first_at_the_runs_first_place():
+    """A heavy group that asked last does not wait for light ones of its own run, and passes nobody else's request."""
+    light, other, heavy = (
+        Ticket(1, "r", Request(1, ("a",), 5)),
+        Ticket(2, "another", Request(1, ("a",), 1)),
+        Ticket(3, "r", Request(2, ("a", "b"), 30)),
+    )
+
+    assert [heavy, other, light] == in_turn([light, other, heavy])
+
+
+@given(st.lists(st.tuples(st.sampled_from("rst"), st.integers(0, 9)), max_size=12))
+def test_each_run_keeps_the_places_that_it_drew(drawn):
+    """Whatever the weights, the places of the queue belong to the same runs as without any, and nobody is lost."""
+    tickets = [Ticket(number, run, Request(1, ("a",), weight)) for number, (run, weight) in enumerate(drawn)]
+    served = in_turn(tickets[::-1])
+
+    assert [run for run, _ in drawn] == [ticket.run for ticket in served]
+    assert sorted(tickets, key=lambda t: t.number) == sorted(served, key=lambda t: t.number)
+    for run in "rst":
+        weights = [ticket.request.weight for ticket in served if ticket.run == run]
+        assert sorted(weights, reverse=True) == weights
 
 
 def test_who_left_no_name_is_waited_for_all_the_same(start, folder):

@@ -176,6 +176,20 @@ def test_a_window_for_stalls_is_never_cut_short():
     assert (100, 5.0) == (large.timed_steps, large.max_seconds)
 
 
+def test_a_profile_of_operators_is_of_few_steps():
+    """Telling the events of a hundred steps of a large network apart takes a minute, also where stalls are watched."""
+    spec = build_spec(
+        context("compare"),
+        GROUPS["compare@mnist_cnn-single-1gpu-fp32-native-synthetic"].members[0],
+        launch="l",
+        round_number=0,
+        out_dir=Path("/o"),
+        operators=True,
+    )
+
+    assert (24, 0.0) == (spec.timed_steps, spec.min_seconds)
+
+
 def test_stalls_of_every_network_are_watched_where_asked():
     """With --stalls a step of unet3d has a window of 400 steps too, in a comparison on a GPU."""
     profile = PROFILES["compare"].with_stalls()

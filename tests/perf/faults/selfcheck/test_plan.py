@@ -59,10 +59,8 @@ def test_one_gpu_gets_what_nine_minutes_hold_the_most_telling_first():
 
     assert 540.0 == seconds_for(one)
     assert sum(step.fault.seconds for step in found.steps) <= 540.0
-    assert {"unpinned", "tf32-overridden", "device-time-5", "stalled-steps-3", "device-time-3"} <= set(
-        names(found)
-    )
-    assert "takes about 150 s" in found.left_out["device-time-1"]
+    assert {"unpinned", "tf32-overridden", "device-time-5", "stalled-steps-3"} <= set(names(found))
+    assert "takes about 180 s" in found.left_out["device-time-1"]
 
 
 def test_two_gpus_carry_what_lies_between_them_too():
@@ -70,7 +68,8 @@ def test_two_gpus_carry_what_lies_between_them_too():
     two = Carrier("cuda", 16, 2, root=True)
     found = plan(ON_GPU, two, clean=0, seconds=seconds_for(two))
 
-    assert {"gloo-for-nccl", "gpu-taken-twice"} <= set(names(found))
+    assert {"gloo-for-nccl", "gpu-taken-twice", "nccl-over-sockets", "dp-autotuned"} <= set(names(found))
+    assert 12 <= len(found.steps)
 
 
 def test_nothing_to_plant_needs_no_clean_judgement():

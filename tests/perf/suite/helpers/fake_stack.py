@@ -26,7 +26,7 @@ from perf.launch import leases, lock, sharing
 from perf.launch.failure import LaunchFailed, NotAvailable
 from perf.launch.preflight import NodeFacts
 from perf.launch.stack import Stack
-from perf.suite import measuring
+from perf.suite import launching, measuring
 from perf.suite.plan import batches_an_epoch
 from perf.verdict.machine import RATES
 
@@ -276,7 +276,25 @@ def find_stack(option: str | None, *ignored: Any, **also: Any) -> Stack:
     return Stack("fake", "python3", facts)
 
 
-measuring.launch = launch
+class NoServers:
+    """What launches would be forked from: the fake ones start no process."""
+
+    def __init__(self, *ignored: Any) -> None:
+        pass
+
+    def why_not(self, stack: Stack) -> str | None:
+        """Every stack can be forked."""
+
+    def start(self, *ignored: Any) -> float:
+        """It was there already."""
+        return 0.0
+
+    def close(self) -> None:
+        """Nothing to end."""
+
+
+launching.launch = launch
+launching.Servers = NoServers
 measuring.find_stack = find_stack
 measuring.cores_allowed = lambda: SETTINGS.get("cores", 2)
 measuring.collect = lambda stack: NodeFacts(
