@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from perf.catalogue import Group, Pair, groups, pairs, variants, whole_groups
-from perf.suite.bench import Measurement
 from perf.suite.judge import Judge
+from perf.suite.source import Measurement
 from perf.verdict.bound import bound_of, knee
 from perf.verdict.words import rounded
 

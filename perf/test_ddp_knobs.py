@@ -11,9 +11,9 @@ from perf.catalogue import Pair, groups, pairs
 from perf.contract import LaunchRecord
 from perf.launch.nccl import transport_in_words
 from perf.limits import COMMUNICATION, DDP_KNOB
-from perf.suite.bench import Measurement
 from perf.suite.judge import Judge
 from perf.suite.parallel import all_reduces, buckets_in_words, peak_in_words, rank_in_words
+from perf.suite.source import Measurement
 from perf.verdict.scaling import slowest_rank
 
 _TALK = [g for question in ("talk", "talk4", "talk8") for g in groups(question)]

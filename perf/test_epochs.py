@@ -9,8 +9,8 @@ import pytest
 
 from perf.catalogue import variants
 from perf.limits import FIRST_EPOCH
-from perf.suite.bench import Measurement
 from perf.suite.judge import Judge
+from perf.suite.source import Measurement
 from perf.verdict.startup import first_epoch_parts, in_words, start_parts
 
 

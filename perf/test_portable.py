@@ -9,8 +9,8 @@ import pytest
 from perf.catalogue import Member
 from perf.portable import card_of, fractions_of
 from perf.rates import trained
-from perf.suite.bench import Measurement
 from perf.suite.judge import Judge
+from perf.suite.source import Measurement
 from perf.verdict.portable import governing
 from perf.verdict.portable_table import PortableTable
 

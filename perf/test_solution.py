@@ -10,8 +10,8 @@ import pytest
 
 from perf.catalogue import Member, Pair, groups, pairs, variants
 from perf.limits import SOLVED
-from perf.suite.bench import Measurement
 from perf.suite.judge import Judge
+from perf.suite.source import Measurement
 from perf.verdict.solution import Solution, rate_at, solution_of
 from perf.workloads import WORKLOADS
 

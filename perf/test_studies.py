@@ -12,8 +12,8 @@ from perf.catalogue import Group, Member, marks, members, whole_groups
 from perf.launch.failure import LaunchFailed
 from perf.portable import card_of, medians
 from perf.rates import trained
-from perf.suite.bench import Measurement
 from perf.suite.judge import Judge
+from perf.suite.source import Measurement
 from perf.verdict.studies import larger_network_in_words, line_through
 from perf.verdict.words import rounded
 from perf.workloads import WORKLOADS

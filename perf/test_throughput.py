@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from perf.catalogue import variants
-from perf.suite.bench import Measurement
 from perf.suite.judge import Judge
 from perf.suite.settings import optimizations_in_force
+from perf.suite.source import Measurement
 from perf.workloads import WORKLOADS
 
 

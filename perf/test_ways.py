@@ -12,9 +12,9 @@ from perf.catalogue import Pair, groups, pairs
 from perf.contract import LaunchRecord
 from perf.groups_parallel import WAYS
 from perf.limits import AUTOTUNED_DP
-from perf.suite.bench import Measurement
 from perf.suite.judge import Judge
 from perf.suite.kept import NotStored
+from perf.suite.source import Measurement
 from perf.suite.ways import AUTOTUNING, PUBLISHED, memory_in_words, shares_in_words, way_in_words
 from perf.verdict.moved import phases_of
 from perf.verdict.outcome import Judgement, Verdict

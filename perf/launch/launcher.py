@@ -26,12 +26,13 @@ from perf.launch.environment import DRIVER
 from perf.launch.evidence import STDERR_FILE, STDOUT_FILE, Observed, gather, rank_pids, why_unavailable
 from perf.launch.failure import NotAvailable, diagnose, succeeded
 from perf.launch.flight import TRACE_FILES
-from perf.launch.forking import Servers, Started
+from perf.launch.forking import Servers
 from perf.launch.lock import NodeLock
 from perf.launch.merge import merge
 from perf.launch.nccl import LOG_FILES, read_transports
 from perf.launch.place import HERE, Place
 from perf.launch.processes import descendants, driver_mark, end_all, in_session, left_over, marked
+from perf.launch.server import Started
 from perf.launch.signals import Interruption
 from perf.launch.stack import Stack
 from perf.launch.telemetry.companion import Companion

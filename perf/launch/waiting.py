@@ -13,8 +13,8 @@ import psutil
 from perf import contract
 from perf.contract import LaunchSpec
 from perf.launch.flight import ask_for_traces
-from perf.launch.forking import Started
 from perf.launch.processes import GRACE_SECONDS
+from perf.launch.server import Started
 from perf.launch.watch import RankWatch
 
 HELD = {psutil.STATUS_STOPPED: "stopped by a signal", psutil.STATUS_DISK_SLEEP: "stuck in the kernel"}

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from perf.contract import LaunchRecord
-from perf.suite.bench import Measurement, Source
 from perf.suite.floors import variant_of
+from perf.suite.source import Measurement, Source
 from perf.verdict.configuration import configuration
 from perf.verdict.diagnosis import Diagnosis, diagnose
 from perf.verdict.known import Known, Library

@@ -11,7 +11,7 @@ from perf.catalogue import GROUPS, SIDES, Group, Member
 from perf.contract import LaunchRecord
 from perf.records import ExplanationRecord
 from perf.report.differences import setting_differences, stack_differences
-from perf.suite.bench import Source
+from perf.suite.source import Source
 from perf.suite.two_stacks import moved
 from perf.verdict.operators import operator_changes, operators_in_words
 from perf.verdict.outcome import Judgement

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from perf.contract import LaunchRecord
 from perf.launch.validity import UNSTEADY
-from perf.suite.bench import Measurement
+from perf.suite.source import Measurement
 from perf.verdict.steady import too_unsteady
 
 

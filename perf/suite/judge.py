@@ -11,7 +11,6 @@ from perf.catalogue import GROUPS, Group, Member, Pair
 from perf.contract import LaunchRecord
 from perf.limits import Limit, Override, overridden
 from perf.profiles import Profile
-from perf.suite.bench import Measurement, Source
 from perf.suite.diagnosing import diagnosis_of
 from perf.suite.fitness import (
     invalid_in_words,
@@ -24,6 +23,7 @@ from perf.suite.floors import floor_judgement, low_power
 from perf.suite.outcomes import ExpectedMiss, LimitMissed, Unproven
 from perf.suite.plan import launches_planned
 from perf.suite.question import Question, describe
+from perf.suite.source import Measurement, Source
 from perf.suite.two_stacks import (
     NEW,
     OLD,

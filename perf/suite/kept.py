@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from perf import contract
 from perf.catalogue import Member
-from perf.suite.bench import Measurement, pick
+from perf.suite.source import Measurement, pick
 
 __all__ = ["NotStored", "Stored"]
 

@@ -11,10 +11,11 @@ from pathlib import Path
 from perf import contract
 from perf.faults.catalogue import FAULTS
 from perf.faults.plant import mark, planted_environment
-from perf.launch.forking import CannotFork, Servers
+from perf.launch.forking import Servers
 from perf.launch.launcher import launch, launch_environment
 from perf.launch.lock import NodeLock
 from perf.launch.place import Place
+from perf.launch.server import CannotFork
 from perf.launch.stack import Stack
 from perf.suite.options import Options
 

@@ -32,7 +32,7 @@ from perf.machine import cores_allowed, system_facts
 from perf.report.lines import profile_place
 from perf.report.stored import NoRun, load
 from perf.report.summary import launch_words
-from perf.suite.bench import Bench, Source
+from perf.suite.bench import Bench
 from perf.suite.budget import Budget
 from perf.suite.kept import Stored
 from perf.suite.launching import Launching
@@ -43,6 +43,7 @@ from perf.suite.preflight import Preflight, Unfit
 from perf.suite.room import Rooms, this_node
 from perf.suite.scheduling import group_weight
 from perf.suite.selection import Machine, need_of_member, why_not
+from perf.suite.source import Source
 from perf.verdict.known import Library
 from perf.verdict.references import ReferenceFile
 from perf.verdict.system import system_of

@@ -6,7 +6,7 @@ import statistics
 from collections.abc import Sequence
 
 from perf.contract import LaunchRecord
-from perf.suite.bench import Measurement
+from perf.suite.source import Measurement
 
 __all__ = ["all_reduces", "buckets_in_words", "peak_in_words", "rank_in_words"]
 

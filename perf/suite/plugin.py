@@ -11,7 +11,8 @@ from _pytest.junitxml import xml_key
 
 from perf.catalogue import COMPARING, GROUPS, Group, Member, Pair
 from perf.report.junit import failure_properties, run_properties
-from perf.suite.options import Options, add_options, read_options
+from perf.suite.option_words import add_options
+from perf.suite.options import Options, read_options
 from perf.suite.outcomes import (
     INFRASTRUCTURE,
     LETTERS,

@@ -7,8 +7,8 @@ from typing import Protocol
 
 from perf.catalogue import SIDES, Group
 from perf.limits import COMPARED, QUOTIENT, STEP_MARGIN, Override, overridden
-from perf.suite.bench import Measurement
 from perf.suite.question import Question
+from perf.suite.source import Measurement
 from perf.verdict.known import Library
 from perf.verdict.outcome import Judgement, Verdict
 from perf.verdict.same_work import less_work

@@ -5,7 +5,7 @@ from __future__ import annotations
 import statistics
 from collections.abc import Mapping
 
-from perf.suite.bench import Measurement
+from perf.suite.source import Measurement
 from perf.verdict.words import rounded
 
 __all__ = ["AUTOTUNING", "PUBLISHED", "memory_in_words", "shares_in_words", "way_in_words"]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import math
 import os
 import time
@@ -19,6 +18,7 @@ from perf.training.assembly import Assembly, assemble, needs_own_step, not_in_fo
 from perf.training.audit import audit_facts, drain_indexed
 from perf.training.collectives import count_collectives, without_sync
 from perf.training.identity import Identity, device_name, gpu_uuid
+from perf.training.learned import digest, loss_tenths
 from perf.training.loaders import (
     LoaderPlan,
     Numbers,
@@ -120,7 +120,7 @@ class Session:
                 )
             )
             self._refuse_unasked_silence(effective["ddp"]["all_reduces"])
-        first, last, finite = _loss_tenths(meter.losses)
+        first, last, finite = loss_tenths(meter.losses)
         return RankRecord(
             run=spec.run,
             launch=spec.launch,
@@ -148,7 +148,7 @@ class Session:
             first_step_seconds=meter.first_step_seconds,
             epochs=self._with_audits(indices),
             parameters=built.parameters,
-            parameters_digest=None if spec.mode == "io" else _digest(strategies.unwrap(built.model)),
+            parameters_digest=None if spec.mode == "io" else digest(strategies.unwrap(built.model)),
             peak_memory_bytes=peak,
             reserved_memory_bytes=reserved,
             allocator_retries=self._retries,
@@ -403,37 +403,3 @@ class Session:
             EpochRecord(**{**vars(epoch), **audit_facts(delivered, size, prefix)})
             for epoch, delivered in zip(self._epochs, indices)
         ]
-
-
-def _loss_tenths(losses: list[torch.Tensor]) -> tuple[Optional[float], Optional[float], Optional[bool]]:
-    """Return the means of the first and the last tenth of all losses, and whether all are finite."""
-    if not losses:
-        return None, None, None
-    values = torch.stack(losses).double().cpu()
-    tenth = max(1, len(values) // 10)
-    if not bool(torch.isfinite(values).all()):
-        return None, None, False
-    return float(values[:tenth].mean()), float(values[-tenth:].mean()), True
-
-
-def _digest(model: torch.nn.Module) -> str:
-    """Return a digest of all parameters, bit for bit: DDP keeps them equal on all ranks."""
-    digest = hashlib.sha256()
-    sums = []
-    for name, parameter in sorted(model.named_parameters()):
-        digest.update(f"{name} {tuple(parameter.shape)} {parameter.dtype}".encode())
-        sums.append(_bit_sums(parameter.detach()))
-    digest.update(torch.stack(sums).cpu().numpy().tobytes())
-    return digest.hexdigest()[:32]
-
-
-def _bit_sums(values: torch.Tensor) -> torch.Tensor:
-    """Return two sums over the bits of all elements, the second weighted by place, modulo 2**64; shape (2,), int64.
-
-    They are summed where the parameters lie: 468 MB of the largest network took 3 s to copy and to hash on one core.
-    Sums of integers do not depend on the order of summation, as those of floating-point numbers do.
-    """
-    as_integers = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
-    bits = values.contiguous().view(as_integers[values.element_size()]).flatten().to(torch.int64)
-    places = torch.arange(len(bits), device=bits.device, dtype=torch.int64).mul_(2).add_(1)
-    return torch.stack([bits.sum(), bits.mul_(places).sum()])

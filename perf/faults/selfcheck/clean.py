@@ -12,8 +12,9 @@ from perf import contract, records
 from perf.catalogue import GROUPS, Member
 from perf.faults.selfcheck.carry import Where
 from perf.faults.selfcheck.results import Clean
-from perf.launch.forking import CannotFork, Servers
+from perf.launch.forking import Servers
 from perf.launch.launcher import launch
+from perf.launch.server import CannotFork
 from perf.limits import LOADER_SHARE
 from perf.profiles import PROFILES, Profile
 from perf.report.summary import launch_words

@@ -15,9 +15,10 @@ from launch_records import spec_of
 from perf.catalogue import home
 from perf.launch.cores import bound
 from perf.launch.failure import LaunchFailed, NotAvailable
-from perf.launch.forking import CannotFork, Servers
+from perf.launch.forking import Servers
 from perf.launch.launcher import launch, launch_environment
 from perf.launch.processes import in_session
+from perf.launch.server import CannotFork
 from perf.launch.stack import Stack
 
 STACK = Stack("this", sys.executable, {})

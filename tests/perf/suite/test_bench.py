@@ -7,9 +7,10 @@ from launch_records import PAIR_GROUP, record_of
 
 from perf import contract, records
 from perf.profiles import PROFILES
-from perf.suite.bench import Bench, Measurement, pick
+from perf.suite.bench import Bench
 from perf.suite.kept import NotStored, Stored
 from perf.suite.plan import Context
+from perf.suite.source import Measurement, pick
 
 SINGLE, DDP1, DDP2 = PAIR_GROUP.members
 

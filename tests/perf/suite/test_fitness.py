@@ -3,8 +3,8 @@ from __future__ import annotations
 import pytest
 from launch_records import PAIR_GROUP, record_of
 
-from perf.suite.bench import Measurement
 from perf.suite.fitness import replaced_in_words, unsteady_in_words
+from perf.suite.source import Measurement
 
 SINGLE = PAIR_GROUP.members[0]
 

@@ -7,9 +7,9 @@ from reference_texts import whole
 from perf.catalogue import GROUPS, Pair
 from perf.limits import Limit, Override
 from perf.profiles import PROFILES
-from perf.suite.bench import Measurement
 from perf.suite.judge import Judge
 from perf.suite.outcomes import LimitMissed, Unproven
+from perf.suite.source import Measurement
 from perf.verdict.known import Library
 from perf.verdict.outcome import Verdict
 from perf.verdict.references import parse

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import copy
 import dataclasses
 import math
 import os
@@ -14,19 +13,16 @@ from types import SimpleNamespace
 import line_profiler
 import pytest
 import torch
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from torch import nn
 from torch.utils.data import Subset
 
 from perf import contract
 from perf.contract import LaunchSpec, RankRecord
-from perf.training import session
 from perf.training.audit import audit_facts
 from perf.training.identity import Identity
 from perf.training.loaders import LoaderPlan, Numbers, native_loader
 from perf.training.phases import PHASES
-from perf.training.session import Session, _loss_tenths
+from perf.training.session import Session
 from perf.training.settings import NotInForce
 from perf.training.state import State
 from perf.training.strategies import wrap
@@ -187,21 +183,6 @@ def test_the_loss_falls_and_parameters_are_digested(run):
     assert 32 == len(one.parameters_digest)
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float64])
-def test_the_digest_sees_the_last_bit_and_the_place_of_a_parameter(dtype):
-    """Two values exchanged, or one that differs in its last bit, give another digest; a copy gives the same."""
-    torch.manual_seed(0)
-    network = torch.nn.Linear(7, 3).to(dtype)
-    exchanged, nudged, same = (copy.deepcopy(network) for _ in range(3))
-    with torch.no_grad():
-        exchanged.weight[0, [0, 1]] = network.weight[0, [1, 0]]
-        bits = nudged.weight.view({2: torch.int16, 4: torch.int32, 8: torch.int64}[dtype.itemsize])
-        bits[2, 6] ^= 1
-
-    assert session._digest(network) == session._digest(same)
-    assert 3 == len({session._digest(n) for n in (network, exchanged, nudged)})
-
-
 def test_a_loss_that_is_not_finite_is_said_so(run):
     """NaN in any step makes both means null, and the record can be written all the same."""
 
@@ -213,28 +194,6 @@ def test_a_loss_that_is_not_finite_is_said_so(run):
 
     assert (None, None, False) == (record.loss_first, record.loss_last, record.losses_finite)
     assert (None, 0.5) == (record.epochs[0].validation_loss, record.epochs[0].validation_accuracy)
-
-
-@settings(deadline=None)
-@given(st.lists(st.floats(-1e6, 1e6, width=32), min_size=1, max_size=60))
-def test_losses_are_means_of_the_first_and_the_last_tenth(losses):
-    """A tenth of all steps, at least one."""
-    tenth = max(1, len(losses) // 10)
-    first, last, finite = _loss_tenths([torch.tensor(loss) for loss in losses])
-
-    assert pytest.approx(math.fsum(losses[:tenth]) / tenth) == first
-    assert pytest.approx(math.fsum(losses[-tenth:]) / tenth) == last
-    assert finite is True
-
-
-@pytest.mark.parametrize("bad", [math.nan, math.inf])
-def test_one_bad_loss_is_enough(bad):
-    """Also in the middle, where no mean would show it."""
-    losses = [torch.tensor(1.0) for _ in range(30)]
-    losses[15] = torch.tensor(bad)
-
-    assert (None, None, False) == _loss_tenths(losses)
-    assert (None, None, None) == _loss_tenths([])
 
 
 # --- modes and plans

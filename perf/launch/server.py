@@ -1,0 +1,217 @@
+"""One process that has imported torch and forks launches: the driver's end of ``perf.training.server``."""
+
+from __future__ import annotations
+
+import json
+import os
+import selectors
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Protocol
+
+from perf.launch.stack import Stack
+from perf.launch.text import last_lines, read_tail
+from perf.machine import REPOSITORY
+
+SERVER = "perf.training.server"
+
+READY_SECONDS = 180.0
+"""The first import of torch on a busy parallel file system has taken minutes (`perf.launch.stack.PROBE_SECONDS`)."""
+
+STOP_SECONDS = 10.0
+"""A server whose connection was closed ends what it started, within 10 s, and itself."""
+
+
+class CannotFork(Exception):
+    """A stack can't be launched by fork. The message says why."""
+
+
+class Started(Protocol):
+    """A process that was started: `subprocess.Popen`, or a fork."""
+
+    @property
+    def pid(self) -> int:
+        """Its process id."""
+
+    def poll(self) -> int | None:
+        """Return its exit status (negative: a signal), or None while it runs."""
+
+    def wait(self, timeout: float | None = None) -> int:
+        """Wait for it; raise `subprocess.TimeoutExpired` where that takes longer."""
+
+
+class Fork:
+    """A launch that a server forked."""
+
+    def __init__(self, server: Server, pid: int) -> None:
+        self._server = server
+        self.pid = pid
+
+    def poll(self) -> int | None:
+        """Return its exit status, or None while it runs."""
+        return self._server.status_of(self.pid)
+
+    def wait(self, timeout: float | None = None) -> int:
+        """Wait for its end."""
+        deadline = None if timeout is None else time.monotonic() + timeout
+        while (status := self.poll()) is None:
+            if deadline is not None and time.monotonic() >= deadline:
+                raise subprocess.TimeoutExpired(["fork", str(self.pid)], timeout or 0.0)
+            time.sleep(0.02)
+        return status
+
+
+class Server:
+    """One server process.
+
+    Parameters
+    ----------
+    stack
+        Whose Python it runs.
+    environment
+        What it is started in.
+    log
+        File that takes what it says itself; launches have logs of their own.
+
+    Raises
+    ------
+    CannotFork
+        If it does not become ready.
+    """
+
+    def __init__(self, stack: Stack, environment: Mapping[str, str], log: Path) -> None:
+        # A socket's path may hold 107 bytes, which a run's folder may not leave.
+        self._folder = tempfile.mkdtemp(prefix="stackproof-")
+        self._received = b""
+        self._started: list[int] = []
+        self._ended: dict[int, int] = {}
+        self._gone = False
+        try:
+            self._connection = self._start(stack, environment, log)
+        except BaseException:
+            shutil.rmtree(self._folder, ignore_errors=True)
+            raise
+
+    def _start(self, stack: Stack, environment: Mapping[str, str], log: Path) -> socket.socket:
+        path = os.path.join(self._folder, "socket")
+        with socket.socket(socket.AF_UNIX) as listener, log.open("ab") as out:
+            listener.bind(path)
+            listener.listen(1)
+            listener.settimeout(0.2)
+            self._process = subprocess.Popen(
+                [*stack.before(), stack.python, "-m", SERVER, path],
+                cwd=REPOSITORY,
+                env=dict(environment),
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+            connection = self._accept(listener, log)
+        connection.settimeout(READY_SECONDS)
+        first = self._read_line(connection)
+        if "ready" not in first:
+            connection.close()
+            raise CannotFork(str(first.get("unfit", "its server did not become ready")))
+        connection.setblocking(False)
+        return connection
+
+    def _accept(self, listener: socket.socket, log: Path) -> socket.socket:
+        deadline = time.monotonic() + READY_SECONDS
+        while True:
+            try:
+                return listener.accept()[0]
+            except TimeoutError:
+                self._check_start(deadline, log)
+
+    def _check_start(self, deadline: float, log: Path) -> None:
+        if self._process.poll() is not None:
+            lines = last_lines(read_tail(log))
+            raise CannotFork(
+                f"its server ended with status {self._process.returncode}: {lines[-1] if lines else 'no output'}"
+            )
+        if time.monotonic() > deadline:
+            os.killpg(self._process.pid, signal.SIGKILL)
+            raise CannotFork(f"its server was not ready after {READY_SECONDS:g} s")
+
+    def _read_line(self, connection: socket.socket) -> dict[str, Any]:
+        data = b""
+        while not data.endswith(b"\n"):
+            more = connection.recv(65536)
+            if not more:
+                return {}
+            data += more
+        found: dict[str, Any] = json.loads(data)
+        return found
+
+    def fork(self, request: Mapping[str, Any]) -> Fork:
+        """Start a launch.
+
+        Raises
+        ------
+        CannotFork
+            If the server has gone.
+        """
+        known = len(self._started)
+        self._connection.setblocking(True)
+        try:
+            self._connection.sendall(json.dumps(request).encode() + b"\n")
+        except OSError as error:
+            raise CannotFork(f"its server has gone ({error.strerror})") from error
+        finally:
+            self._connection.setblocking(False)
+        deadline = time.monotonic() + READY_SECONDS
+        while len(self._started) == known:
+            self._receive(1.0)
+            if self._gone or time.monotonic() > deadline:
+                raise CannotFork("its server has gone" if self._gone else "its server does not answer")
+        return Fork(self, self._started[-1])
+
+    @property
+    def forked(self) -> int:
+        """Launches that it has started."""
+        return len(self._started)
+
+    def status_of(self, pid: int) -> int | None:
+        """Return the exit status of a launch, or None while it runs."""
+        self._receive(0.0)
+        if pid not in self._ended and self._gone:
+            # Nobody can ask for the status any more. The server's end is the launch's end.
+            return -signal.SIGKILL
+        return self._ended.get(pid)
+
+    def _receive(self, wait: float) -> None:
+        with selectors.DefaultSelector() as selector:
+            selector.register(self._connection, selectors.EVENT_READ)
+            if not selector.select(wait):
+                return
+        try:
+            data = self._connection.recv(1 << 20)
+        except BlockingIOError:
+            return
+        except OSError:
+            data = b""
+        self._gone = not data
+        *whole, self._received = (self._received + data).split(b"\n")
+        for line in whole:
+            message = json.loads(line)
+            if "started" in message:
+                self._started.append(message["started"])
+            elif "ended" in message:
+                self._ended[message["ended"]] = os.waitstatus_to_exitcode(message["status"])
+
+    def close(self) -> None:
+        """End the server and what it started."""
+        self._connection.close()
+        try:
+            self._process.wait(STOP_SECONDS)
+        except subprocess.TimeoutExpired:
+            os.killpg(self._process.pid, signal.SIGKILL)
+            self._process.wait()
+        shutil.rmtree(self._folder, ignore_errors=True)

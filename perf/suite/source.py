@@ -1,0 +1,109 @@
+"""Where launches come from, and what a test gets: the launches of a member, measured now or stored."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from perf import contract
+from perf.catalogue import Member
+from perf.verdict.metrics import METRICS
+from perf.verdict.startup import start_up
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """The launches of one member, in the order in which they ended; never empty.
+
+    `replaced` are those that were taken again because the machine was not fit: they are told, and not judged.
+    """
+
+    member: Member
+    launches: list[contract.LaunchRecord]
+    replaced: tuple[contract.LaunchRecord, ...] = ()
+
+    @property
+    def first(self) -> contract.LaunchRecord:
+        """The first launch: for facts that do not differ between launches."""
+        return self.launches[0]
+
+    @property
+    def step_medians(self) -> list[float]:
+        """Median step of each launch, in seconds."""
+        return [launch.median_step_seconds for launch in self.launches]
+
+    @property
+    def throughputs(self) -> list[float]:
+        """Throughput of each launch, in samples/s."""
+        return [launch.samples_per_second for launch in self.launches]
+
+    def values(self, metric: str) -> list[float]:
+        """Return one positive number a launch for a metric that references know; without launches that have none."""
+        return METRICS[metric].values(self.launches)
+
+    @property
+    def start_seconds(self) -> list[float]:
+        """From a launch's first process to the end of its first step, in seconds, of each launch that says so."""
+        found = (start_up(launch.startup_seconds, launch.first_step_seconds) for launch in self.launches)
+        return [seconds for seconds in found if seconds is not None]
+
+    @property
+    def drain_steps(self) -> float | None:
+        """Median, over launches, of the steps that devices had still to do when the last one had been queued.
+
+        None on a CPU, where work is done when it is queued, and where launches do not say.
+        """
+        if self.member.variant.device != "cuda":
+            return None
+        found = [
+            max(seconds) / launch.median_step_seconds
+            for launch in self.launches
+            if (seconds := [s for s in launch.drain_seconds if s is not None]) and launch.median_step_seconds
+        ]
+        return statistics.median(found) if found else None
+
+
+class Source(Protocol):
+    """Where launches come from: measured now, or stored."""
+
+    def lacks(self, member: Member) -> str | None:
+        """Return why the source can't have launches of the member, in words; None if it can."""
+
+    def measure(self, member: Member) -> Measurement:
+        """Return the member's launches, with its group's measured first if need be."""
+
+    def more(self, test: str, sides: Sequence[Member], launches: int) -> bool:
+        """Add launches for `test` until each side has `launches` of its own or the group's; False if impossible."""
+
+    def sides(self, test: str, members: Sequence[Member]) -> list[Measurement]:
+        """Return the members' launches, with those that were added for `test` behind the group's."""
+
+    def watched(
+        self, members: Sequence[Member], kind: str, launches: int
+    ) -> dict[str, list[contract.LaunchRecord]]:
+        """Return, by member, launches beside the judged ones that say why: ``phases``, ``operators``, ``rates``."""
+
+    def explain(self, members: Sequence[Member]) -> list[contract.LaunchRecord]:
+        """Return launches that tell where the time of members goes: phases of each, a line profile of the first.
+
+        None of them is judged. What can't be had is left out.
+        """
+
+    def rates(self) -> list[contract.LaunchRecord]:
+        """Return the launches that measured the machine, as far as there are any yet."""
+
+    def profiled(self, member: Member, extra: str) -> contract.LaunchRecord:
+        """Return a launch of the member for a profile: never one that is judged."""
+
+
+def pick(records_of_member: Iterable[contract.LaunchRecord], test: str) -> list[contract.LaunchRecord]:
+    """Return the launches that a test may use: the group's own rounds, then those added for this very test.
+
+    Launches that another test asked for are left out: with them a verdict would depend on what else was selected.
+    """
+    found = list(records_of_member)
+    return [r for r in found if not r.escalation] + [
+        r for r in found if r.escalation and r.escalation == test
+    ]
