@@ -227,7 +227,7 @@ def _parser() -> argparse.ArgumentParser:
         type=float,
         metavar="S",
         help="time for all of it; on GPUs, faults that it has no room for are left out (default: 540 on one GPU, "
-        "1200 on several, 2400 on the CPU)",
+        "1800 on several, 2400 on the CPU)",
     )
     add(
         "--beside",

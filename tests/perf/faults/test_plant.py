@@ -260,18 +260,18 @@ def test_a_synchronized_step_waits_many_times(plants, monkeypatch):
 
 @pytest.mark.parametrize(("percent", "step", "cycles"), [(3, 0.02, 1_200_000), (5, 0.01, 1_000_000)])
 def test_a_slower_kernel_takes_a_share_of_the_measured_step(plants, monkeypatch, percent, step, cycles):
-    """From the 18th step on a kernel that counts cycles is queued: the share of a step, by the card's own clock."""
+    """From the 30th step on a kernel that counts cycles is queued: the share of a step, by the card's own clock."""
     from perf.faults.inject import planted_gpus
 
     now = [0.0]
 
     def clock():
-        now[0] += 8 * step
+        now[0] += 12 * step
         return now[0]
 
     monkeypatch.setattr(planted_gpus, "_cycles_a_second", lambda torch: 2e9)
     monkeypatch.setattr(planted_gpus.time, "perf_counter", clock)
-    cuda, _ = steps_of(plants[f"device-time-{percent}"], monkeypatch, 20)
+    cuda, _ = steps_of(plants[f"device-time-{percent}"], monkeypatch, 32)
 
     assert [pytest.approx(cycles, abs=1)] * 3 == cuda.cycles
 
