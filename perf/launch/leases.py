@@ -13,7 +13,7 @@ import hashlib
 import re
 import sys
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -142,6 +142,7 @@ class Leases:
         self._claims = Claims(self._folder)
         self._say = say
         self._settle = settle
+        self._held: dict[str, Claim] = {}
 
     @contextlib.contextmanager
     def lease(self, request: Request) -> Iterator[tuple[str, ...]]:
@@ -166,10 +167,17 @@ class Leases:
             )
         prepare_folder(self._folder)
         held = self._wait(request)
+        self._held |= held
         try:
             yield tuple(held)
         finally:
-            for claim in held.values():
+            self.give_back(held)
+
+    def give_back(self, cards: Iterable[str]) -> None:
+        """Give cards of a lease back before its end; those that it does not hold any more are left."""
+        for card in cards:
+            claim = self._held.pop(card, None)
+            if claim is not None:
                 # A card's file stays: it is the same card for the next one.
                 claim.drop(remove=False)
 

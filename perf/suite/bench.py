@@ -77,10 +77,12 @@ class Bench:
         worker: str = "",
         extras: tuple[str, ...] = (),
         room: Callable[[Sequence[Member]], contextlib.AbstractContextManager[int]] | None = None,
+        keep: Callable[[int], None] = lambda gpus: None,
         affords: Callable[[Sequence[Member], int], bool] = lambda members, launches: True,
     ) -> None:
         self._context = context
         self._room = room or (lambda members: contextlib.nullcontext(context.cores))
+        self._keep = keep
         self._run = run
         self._launch = launch
         self._runnable = runnable
@@ -187,6 +189,9 @@ class Bench:
         rounds = launches_planned(group, self._context.profile)
         profiled = [m for m in members if m.variant.mode != "io" and m.plan != "rates"]
         self._event("planned", group.name, total=len(members) * rounds + len(profiled) * len(self._extras))
+        if rounds == 1 and not self._extras:
+            self._largest_first(taken, members)
+            return taken
         with self._roomy(taken, members, ""):
             for round_number in range(rounds):
                 for member in order_of_round(members, round_number):
@@ -195,6 +200,14 @@ class Bench:
                 for member in profiled:
                     self._one(taken, member, 0, of=1, extra=extra)
         return taken
+
+    def _largest_first(self, taken: _Taken, members: Sequence[Member]) -> None:
+        """Launch each member once, and give GPUs back as soon as none that is left needs them."""
+        left = sorted(members, key=lambda member: -member.variant.gpus)
+        with self._roomy(taken, members, ""):
+            for member in left:
+                self._keep(member.variant.gpus)
+                self._one(taken, member, 0, of=1)
 
     @contextlib.contextmanager
     def _roomy(self, taken: _Taken, members: Sequence[Member], purpose: str) -> Iterator[None]:

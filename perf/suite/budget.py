@@ -1,4 +1,4 @@
-"""How much time comparisons may take, and what still fits: from what the launches so far have taken."""
+"""How much time a run may take, and what still fits: from what the launches so far have taken."""
 
 from __future__ import annotations
 
@@ -17,10 +17,11 @@ __all__ = ["Budget"]
 
 
 class Budget:
-    """The time of a run's comparisons. Without a limit everything fits.
+    """The time of a run. Without a limit everything fits.
 
     A launch is taken to last as long as the median one of its workload has; of a workload that was not launched yet,
-    as long as that of the slowest. Before the first launch nothing is known: the first group is asked in any case.
+    as long as others were seen to take (`known`), else as long as that of the slowest. The first group is asked in any
+    case.
 
     Parameters
     ----------
@@ -28,10 +29,18 @@ class Budget:
         The limit; None for none.
     clock
         Tells the time in seconds; its start is the budget's.
+    known
+        How long a launch of a member takes elsewhere; None where nobody knows.
     """
 
-    def __init__(self, seconds: float | None, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        seconds: float | None,
+        clock: Callable[[], float] = time.monotonic,
+        known: Callable[[Member], float | None] = lambda member: None,
+    ) -> None:
         self._seconds = seconds
+        self._known = known
         self._clock = clock
         self._started = clock()
         self._taken: dict[str, list[float]] = {}
@@ -73,8 +82,11 @@ class Budget:
         )
 
     def _needs(self, members: Sequence[Member], launches: int) -> float:
-        return launches * sum(self._expected(member.variant.workload) for member in members)
+        return launches * sum(self._expected(member) for member in members)
 
-    def _expected(self, workload: str) -> float:
+    def _expected(self, member: Member) -> float:
         medians = {name: statistics.median(found) for name, found in self._taken.items()}
-        return medians.get(workload, max(medians.values(), default=0.0))
+        if member.variant.workload in medians:
+            return medians[member.variant.workload]
+        known = self._known(member)
+        return max(medians.values(), default=0.0) if known is None else known

@@ -34,6 +34,7 @@ from perf.report.stored import NoRun, load
 from perf.report.summary import launch_words
 from perf.suite.bench import Bench
 from perf.suite.budget import Budget
+from perf.suite.costs import expected_seconds
 from perf.suite.kept import Stored
 from perf.suite.launching import Launching
 from perf.suite.library import library_of, today
@@ -74,7 +75,8 @@ class Measuring:
         self._worker = worker
         self._no_stack: StackError | None = None
         self._library: Library | None = None
-        self.budget = Budget(options.budget)
+        known = functools.partial(expected_seconds, launcher=options.launcher)
+        self.budget = Budget(options.budget, known=known)
 
     @property
     def stack(self) -> Stack:
@@ -280,6 +282,7 @@ class Measuring:
             ),
             extras=options.extras,
             room=functools.partial(self._room, context),
+            keep=self.rooms.keep,
             affords=self.budget.affords,
         )
 

@@ -83,7 +83,12 @@ def add_options(parser: pytest.Parser) -> None:
     add(
         "--budget",
         metavar="20min",
-        help="time that comparisons may take: what does not fit is skipped, the most telling come first",
+        help="time that a run may take: the most telling groups come first, what does not fit is skipped and told",
+    )
+    add(
+        "--plan",
+        action="store_true",
+        help="say which groups would be measured, with how many launches, when and for how long, and end",
     )
     add(
         "--launcher",

@@ -39,6 +39,8 @@ PORTABLE = "test_portable.py"
 """The file in it that is run with ``--portable-floors`` only."""
 
 SESSION: pytest.StashKey[Session] = pytest.StashKey()
+PROCESSES: pytest.StashKey[int] = pytest.StashKey()
+"""How many would measure (``-n``), where a plan is asked for."""
 TALLY: pytest.StashKey[Tally] = pytest.StashKey()
 SENTENCE: pytest.StashKey[str] = pytest.StashKey()
 UNEXPECTED: pytest.StashKey[str] = pytest.StashKey()
@@ -58,6 +60,10 @@ def pytest_configure(config: pytest.Config) -> None:
     config.option.markexpr = expand_markexpr(getattr(config.option, "markexpr", "") or "")
     config.stash[TALLY] = Tally()
     options = read_options(config)
+    if options.plan:
+        # One process tells the plan; xdist looks at these later.
+        config.stash[PROCESSES] = int(getattr(config.option, "numprocesses", None) or 1)
+        config.option.dist, config.option.tx, config.option.numprocesses = "no", [], None
     workerinput: dict[str, Any] | None = getattr(config, "workerinput", None)
     if workerinput is not None:
         run = workerinput.get("stackproof_run")
@@ -82,6 +88,7 @@ def _measures(config: pytest.Config) -> bool:
     option = config.option
     if (
         option.collectonly
+        or option.plan
         or option.help
         or option.markers
         or option.showfixtures
@@ -146,10 +153,16 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if session.options.profile in COMPARING:
         places = places_of_groups(GROUPS.values())
         items.sort(key=lambda item: min((places[m.group] for m in _members_of(item)), default=-1))
-    elif hasattr(config, "workerinput"):
+        return
+    if hasattr(config, "workerinput"):
         from perf.suite.scheduling import weight
 
         items.sort(key=lambda item: -weight(item.nodeid, session.options.sized_profile))
+    if session.options.budget is not None:
+        from perf.suite.planning import rank
+
+        # What there is no time for is what tells least.
+        items.sort(key=lambda item: min((rank(member.group) for member in _members_of(item)), default=-1))
 
 
 def _in_profile(item: pytest.Item, options: Options) -> bool:
@@ -171,6 +184,25 @@ def _members_of(item: pytest.Item) -> list[Member]:
         elif isinstance(value, tuple):
             found += [part for part in value if isinstance(part, Member)]
     return found
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtestloop(session: pytest.Session) -> bool | None:
+    """Tell the plan and end, where that is asked for."""
+    options = session.config.stash[SESSION].options
+    if not options.plan:
+        return None
+    from perf.suite.plan_shown import lines_of, machine_of
+
+    tests = [
+        (need, _members_of(item))
+        for item in session.items
+        if (need := need_of(item.iter_markers())) is not None
+    ]
+    reporter: Any = session.config.pluginmanager.getplugin("terminalreporter")
+    for line in lines_of(options, tests, machine_of(options), session.config.stash[PROCESSES]):
+        reporter.write_line(line)
+    return True
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

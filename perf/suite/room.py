@@ -167,6 +167,15 @@ class Rooms:
             self._held = (group, self._before)
         return self._held[1]
 
+    def keep(self, gpus: int) -> None:
+        """Give back all of the present group's GPUs but so many: no launch that is still to come needs more."""
+        if self._held is None or self._leased is None or len(self._held[1]) <= gpus:
+            return
+        group, cards = self._held
+        self._leases.give_back(cards[gpus:])
+        self._held = (group, cards[:gpus])
+        self._leased = tuple(sorted(self._node.cards.index(card) for card in cards[:gpus]))
+
     def close(self) -> None:
         """Give back the GPUs of the last group, which it keeps until another one is measured.
 

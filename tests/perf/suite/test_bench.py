@@ -6,6 +6,7 @@ import pytest
 from launch_records import PAIR_GROUP, record_of
 
 from perf import contract, records
+from perf.catalogue import GROUPS
 from perf.profiles import PROFILES
 from perf.suite.bench import Bench
 from perf.suite.kept import NotStored, Stored
@@ -68,6 +69,28 @@ def test_every_launch_has_room_on_the_node(tmp_path):
     source.profiled(DDP2, "line-profile")
 
     assert 15 + 2 + 2 + 1 == len(launched)
+
+
+def test_a_group_of_one_launch_each_gives_gpus_back_as_it_goes(tmp_path):
+    """The variant on most GPUs is launched first, and no more GPUs are kept than the next one needs."""
+    seen, launched = [], []
+
+    def launch(spec):
+        launched.append(spec)
+        return record_of(next(m for m in group.members if m.variant.id == spec.variant), launch=spec.launch)
+
+    group = GROUPS["weak@mnist_cnn-gpu"]
+    source = Bench(
+        Context("run", PROFILES["full"], 2, "/cache", None),
+        records.Run.create(tmp_path, "run"),
+        launch,
+        lambda member: member.variant.gpus <= 4,
+        lambda record: "fine",
+        keep=seen.append,
+    )
+    source.measure(group.members[0])
+
+    assert [4, 2, 1] == seen == [spec.gpus for spec in launched]
 
 
 def test_a_profile_that_there_is_no_time_for_is_said_so(tmp_path):

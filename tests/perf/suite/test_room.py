@@ -194,6 +194,25 @@ def test_a_group_that_had_fewer_cards_than_it_wants_now_asks_again(tmp_path):
         assert "0,1" == mine.environ({})["CUDA_VISIBLE_DEVICES"]
 
 
+def test_cards_that_no_launch_needs_any_more_are_given_back(tmp_path):
+    """A neighbour has them at once; the group keeps its first, and what is left at its end is given back once."""
+    mine, other = (rooms(tmp_path / "l", share=True, say=refuse) for _ in range(2))
+    with mine.room(some("talk4@mnist_cnn-gpu")):
+        assert "0,1,2,3" == mine.environ({})["CUDA_VISIBLE_DEVICES"]
+        mine.keep(8)
+        mine.keep(1)
+        assert "0" == mine.environ({})["CUDA_VISIBLE_DEVICES"]
+        assert ["GPU-0"] == [
+            gpu["uuid"] for gpu in mine.narrow(Stack("s", "p", {"gpus": FOUR})).facts["gpus"]
+        ]
+        with other.room(some("dp@mnist_cnn-gpu")):
+            assert "1,2" == other.environ({})["CUDA_VISIBLE_DEVICES"]
+    mine.close()
+    other.close()
+    with other.room(some("talk4@mnist_cnn-gpu")):
+        assert "0,1,2,3" == other.environ({})["CUDA_VISIBLE_DEVICES"]
+
+
 @pytest.mark.parametrize(
     ("environ", "expected"),
     [

@@ -1,0 +1,60 @@
+"""How long launches may be expected to take on GPUs, before any was made. Pure."""
+
+from __future__ import annotations
+
+from perf.catalogue import Member
+
+__all__ = ["START_SECONDS", "expected_seconds", "is_known"]
+
+BY_FORK = {
+    ("mnist_cnn", "window", "single"): 4.4,
+    ("mnist_cnn", "window", "dp"): 6.5,
+    ("mnist_cnn", "window", "ddp"): 6.8,
+    ("mnist_cnn", "epochs", "single"): 13.2,
+    ("mnist_cnn", "audit", "single"): 3.1,
+    ("mnist_cnn", "audit", "ddp"): 5.4,
+    ("resnet50", "window", "single"): 5.8,
+    ("resnet50", "window", "dp"): 15.7,
+    ("resnet50", "window", "ddp"): 9.1,
+    ("resnet152_224", "window", "single"): 38.5,
+    ("unet3d", "window", "single"): 22.2,
+    ("machine", "rates", "single"): 10.1,
+    ("machine", "rates", "ddp"): 12.6,
+}
+"""Seconds of one launch by fork: workload, plan, strategy. Medians of what docs/measurements holds from H200s."""
+
+FRESH = {"single": 8.2, "dp": 8.2, "ddp": 12.0}
+"""What a fresh start of `mnist_cnn` takes longer: 12.6 for 4.4 s, and for DDP 18.8 for 6.8 s, on H100s and H200s."""
+
+SEVERAL_RANKS = 2.4
+"""What DDP's launches of `mnist_cnn` take longer than those of one process."""
+
+COMPILED = 13.6
+"""What torch.compile adds to a launch of `mnist_cnn`, its cache empty."""
+
+UNKNOWN = max(BY_FORK.values())
+"""A launch that nobody has measured is taken to last as long as the longest that was."""
+
+START_SECONDS = 20.0
+"""Until the first launch: the stack is asked what it is, and imported once more by the server of forks. 17.8 s on a
+host of four H200s that had just been started, where the page cache was cold."""
+
+
+def is_known(member: Member) -> bool:
+    """Whether launches of a member's workload and plan were measured on GPUs, for one process at least."""
+    variant = member.variant
+    return variant.device == "cuda" and (variant.workload, member.plan, "single") in BY_FORK
+
+
+def expected_seconds(member: Member, launcher: str) -> float | None:
+    """Return how long a launch of a member takes on GPUs as far as that is known; None on a CPU, where it is not."""
+    variant = member.variant
+    if variant.device != "cuda":
+        return None
+    seconds = BY_FORK.get((variant.workload, member.plan, variant.strategy))
+    if seconds is None:
+        alone = BY_FORK.get((variant.workload, member.plan, "single"), UNKNOWN)
+        seconds = alone + (SEVERAL_RANKS if variant.strategy == "ddp" else 0.0)
+    if "compile" in variant.optimizations:
+        seconds += COMPILED
+    return seconds + (0.0 if launcher == "fork" else FRESH[variant.strategy])

@@ -1,0 +1,176 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from perf.catalogue import GROUPS
+from perf.profiles import PROFILES
+from perf.suite.costs import expected_seconds
+from perf.suite.planning import Part, Planned, beside, one_by_one, parts_of, rank, told
+
+QUICK = PROFILES["quick"]
+
+
+def part(name, gpus, seconds, launches=1):
+    return Part(name, launches, ((gpus, seconds),))
+
+
+@st.composite
+def several(draw):
+    """Return parts on up to four GPUs, each in stages that need ever fewer."""
+    found = []
+    for number in range(draw(st.integers(1, 12))):
+        counts = sorted(draw(st.lists(st.integers(0, 4), min_size=1, max_size=4)), reverse=True)
+        stages = tuple((count, float(draw(st.integers(1, 50)))) for count in counts)
+        found.append(Part(f"g{number}", 1, stages))
+    return found
+
+
+def used_at(planned, moment):
+    """Return how many GPUs are held at a moment."""
+    total = 0
+    for one in planned:
+        begins = one.starts
+        for gpus, seconds in one.part.stages:
+            total += gpus if begins <= moment < begins + seconds else 0
+            begins += seconds
+    return total
+
+
+@given(several(), st.integers(1, 8))
+def test_what_is_planned_beside_each_other_fits(parts, processes):
+    """Every part is planned once, no more GPUs are held than there are, and no more processes measure."""
+    planned = beside(parts, 4, processes)
+
+    assert sorted(p.group for p in parts) == sorted(one.part.group for one in planned)
+    for one in planned:
+        assert one.ends - one.starts == pytest.approx(one.part.seconds)
+        assert used_at(planned, one.starts) <= 4
+        assert sum(other.starts <= one.starts < other.ends for other in planned) <= processes
+    # No sooner than the GPUs, or the longest part, allow; no later than one after the other.
+    ends = max(one.ends for one in planned)
+    assert ends >= max(*(p.seconds for p in parts), sum(p.gpu_seconds for p in parts) / 4) - 1e-6
+    assert ends <= sum(p.seconds for p in parts) + 1e-6
+
+
+def test_large_parts_come_first_and_give_gpus_back():
+    """One of two GPUs beside one of two; one that needs one starts where the first stage of a larger one ends."""
+    scaling = Part("scaling", 3, ((4, 10.0), (2, 10.0), (1, 10.0)))
+    planned = {
+        one.part.group: one for one in beside([part("one", 1, 5.0), scaling, part("two", 2, 8.0)], 4, 3)
+    }
+
+    assert (0.0, 30.0) == (planned["scaling"].starts, planned["scaling"].ends)
+    assert 10.0 == planned["two"].starts
+    assert 18.0 == planned["one"].starts
+
+
+def test_a_budget_takes_the_first_and_leaves_out_what_does_not_fit():
+    """A part that is too long is left out, and a shorter one behind it is not."""
+    planned, left_out = one_by_one([part("a", 1, 30.0), part("b", 1, 100.0), part("c", 1, 20.0)], 60.0)
+
+    assert [("a", 0.0), ("c", 30.0)] == [(one.part.group, one.starts) for one in planned]
+    assert ["b"] == [one.group for one in left_out]
+
+
+def test_what_nobody_knows_is_planned_without_times():
+    """On a CPU launches are counted, and nothing is left out for time."""
+    planned, left_out = one_by_one([part("a", 0, None), part("b", 0, None)], 1.0)
+
+    assert ([0.0, None], [None, None]) == ([one.starts for one in planned], [one.ends for one in planned])
+    assert not left_out
+    assert "told as it goes" in " ".join(told(planned, {}, start=20.0, how="one after the other"))
+
+
+def test_sides_that_are_launched_in_turn_hold_their_gpus_for_all_of_it():
+    """A judged group has one stage of its largest member's GPUs, others one a launch, the largest first."""
+    judged, scaling = (
+        parts_of(
+            [m for m in GROUPS[name].members if m.variant.gpus <= 4],
+            PROFILES["full"],
+            lambda member: 10.0,
+        )[0]
+        for name in ("dp@mnist_cnn-gpu", "weak@mnist_cnn-gpu")
+    )
+
+    assert (15, ((2, 150.0),), 300.0) == (judged.launches, judged.stages, judged.gpu_seconds)
+    assert (3, ((4, 10.0), (2, 10.0), (1, 10.0)), 70.0) == (
+        scaling.launches,
+        scaling.stages,
+        scaling.gpu_seconds,
+    )
+
+
+def test_what_a_stack_is_accepted_by_is_most_telling():
+    """Judged groups of profile quick come before other judged ones, and these before what is only told."""
+    assert [0, 1, 2] == [
+        rank(g) for g in ("dp@mnist_cnn-gpu", "talk4@mnist_cnn-gpu", "samples@mnist_cnn-gpu")
+    ]
+
+
+def test_a_launch_costs_more_fresh_compiled_and_on_several_ranks():
+    """What nobody measured takes as long as the longest that was; on a CPU nobody knows."""
+    group = {m.variant.strategy: m for m in GROUPS["dp@mnist_cnn-gpu"].members}
+    compiled = next(m for m in GROUPS["ladder@mnist_cnn-gpu"].members if "compile" in m.variant.optimizations)
+    unknown = GROUPS["loader@resnet152-gpu"].members[0]
+
+    assert 4.4 == expected_seconds(group["single"], "fork")
+    assert 18.8 == pytest.approx(expected_seconds(group["ddp"], "fresh"))
+    assert 18.0 == pytest.approx(expected_seconds(compiled, "fork"))
+    assert 38.5 == expected_seconds(unknown, "fork")
+    assert expected_seconds(GROUPS["loader@mnist_cnn-cpu"].members[0], "fork") is None
+
+
+def test_the_plan_is_told_in_rows():
+    """Each group with start, GPUs, launches and time; then the whole, and what is left out."""
+    lines = told(
+        [Planned(part("b", 2, 60.0, 15), 30.0, 90.0), Planned(part("a", 1, 30.0, 5), 0.0, 30.0)],
+        {"needs 8 GPUs, 4 here": 3},
+        start=20.0,
+        how="launched by fork",
+    )
+
+    assert ["20", "s", "a", "1", "5", "30", "s"] == lines[1].split()
+    assert ["50", "s", "b", "2", "15", "1", "min", "00", "s"] == lines[2].split()
+    assert "20 launches in 2 groups, launched by fork: about 1 min 50 s and 0.0 GPU hours" in lines[4]
+    assert "left out: 3 tests: needs 8 GPUs, 4 here" == lines[-1]
+
+
+def test_a_plan_is_told_and_nothing_is_measured(suite):
+    """--plan with -n ends with status 0, without a launch and without a run's folder."""
+    done = suite("perf", "--plan", "--profile", "full", "-n", "6", "--device", "cuda", gpus=4, cores=64)
+
+    assert 0 == done.status, done.output
+    assert "6 at a time on 4 GPUs" in done.output
+    assert "needs 8 GPUs, 4 here" in done.output
+    assert not done.results.exists() or not list(done.results.iterdir())
+
+
+def test_a_plan_keeps_to_a_budget(suite):
+    """What a stack is accepted by stays in, what there is no time for is named."""
+    words = (
+        "perf",
+        "--plan",
+        "--profile",
+        "full",
+        "--budget",
+        "10min",
+        "--launcher",
+        "fork",
+        "--device",
+        "cuda",
+    )
+    done = suite(*words, gpus=1, cores=16)
+
+    assert 0 == done.status, done.output
+    assert "loader@mnist_cnn-gpu" in done.output
+    assert "for which the budget of 10 min 00 s has no room: " in done.output
+
+
+def test_a_budget_leaves_out_what_tells_least(suite):
+    """The first group is measured in any case; of the others each test says what it would have taken."""
+    done = suite("perf", "--budget", "1s", "-k", "mnist_cnn and cpu", "-rs", cores=2, takes=0.2)
+
+    assert "of the budget of 1 s are left" in done.output
+    assert {"loader@mnist_cnn-cpu"} <= {record.group for record in done.run.records()}
