@@ -177,11 +177,14 @@ def told(planned: Sequence[Planned], left_out: Mapping[str, int], *, start: floa
     """Return a plan in lines: a row a group, then the whole, then how many tests are left out and why."""
     from perf.report.text import duration
 
+    if not planned:
+        return ["Nothing would be measured here.", *_left_out(left_out)]
     rows = sorted(planned, key=lambda one: (one.starts or 0.0, -one.part.gpus))
     width = max([len(one.part.group) for one in rows], default=5)
     lines = [f"{'starts':>10}  {'group':{width}}  GPUs  launches  takes"]
     for one in rows:
-        starts = "–" if one.starts is None else duration(start + one.starts)
+        known = one.starts is not None and one.ends is not None
+        starts = duration(start + (one.starts or 0.0)) if known else "–"
         takes = "–" if one.part.seconds is None else duration(one.part.seconds)
         lines.append(
             f"{starts:>10}  {one.part.group:{width}}  {one.part.gpus:>4}  {one.part.launches:>8}  {takes}"
@@ -195,5 +198,8 @@ def told(planned: Sequence[Planned], left_out: Mapping[str, int], *, start: floa
     else:
         whole += ": how long a launch takes here is told as it goes"
     lines += ["", whole, "Undecided judgements ask for more launches than are planned."]
-    lines += [f"left out: {count} tests: {reason}" for reason, count in left_out.items()]
-    return lines
+    return [*lines, *_left_out(left_out)]
+
+
+def _left_out(left_out: Mapping[str, int]) -> list[str]:
+    return [f"left out: {count} test{'s' * (count > 1)}: {reason}" for reason, count in left_out.items()]

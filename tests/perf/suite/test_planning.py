@@ -80,7 +80,9 @@ def test_what_nobody_knows_is_planned_without_times():
 
     assert ([0.0, None], [None, None]) == ([one.starts for one in planned], [one.ends for one in planned])
     assert not left_out
-    assert "told as it goes" in " ".join(told(planned, {}, start=20.0, how="one after the other"))
+    lines = told(planned, {}, start=20.0, how="one after the other")
+    assert "told as it goes" in " ".join(lines)
+    assert ["–", "a", "0", "1", "–"] == lines[1].split()
 
 
 def test_sides_that_are_launched_in_turn_hold_their_gpus_for_all_of_it():
@@ -135,6 +137,13 @@ def test_the_plan_is_told_in_rows():
     assert ["50", "s", "b", "2", "15", "1", "min", "00", "s"] == lines[2].split()
     assert "20 launches in 2 groups, launched by fork: about 1 min 50 s and 0.0 GPU hours" in lines[4]
     assert "left out: 3 tests: needs 8 GPUs, 4 here" == lines[-1]
+
+
+def test_a_plan_of_nothing_says_so():
+    """With the reasons, and no table of none."""
+    lines = told([], {"needs 1 GPU, 0 here": 1}, start=20.0, how="launched by fork")
+
+    assert ["Nothing would be measured here.", "left out: 1 test: needs 1 GPU, 0 here"] == lines
 
 
 def test_a_plan_is_told_and_nothing_is_measured(suite):
