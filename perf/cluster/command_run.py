@@ -39,6 +39,12 @@ FAILED = 11
 def main(words: Sequence[str]) -> int:
     """Submit and follow; return the run's exit status."""
     options, rest = parser().parse_known_args(list(words))
+    if "--plan" in rest:
+        print(
+            "stackproof: --plan is of a run here; what would be submitted is shown by --dry-run",
+            file=sys.stderr,
+        )
+        return USAGE
     try:
         if options.here:
             return _here(options, rest)

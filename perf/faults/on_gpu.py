@@ -1,7 +1,7 @@
 """The faults that only GPUs carry. What catches each, and the words that must name it. Data.
 
-They stand in the order in which a self-check with little time takes them. Their seconds are what they,
-or launches like theirs, took on H200s.
+They stand in the order in which a self-check with little time takes them. Their seconds are estimates,
+from what launches took on H200s.
 """
 
 from __future__ import annotations

@@ -131,14 +131,29 @@ class Servers:
             raise
         return time.monotonic() - began
 
-    def _server(self, stack: Stack, environment: Mapping[str, str], own: str) -> Server:
-        """Return the server for a launch whose folder is `own`."""
+    def serves(self, stack: Stack, environment: Mapping[str, str], folder: str) -> bool:
+        """Whether there is a server for launches like this one, for parameters of `start`."""
+        found = self._servers.get(self._key(stack, environment, folder)[0])
+        return found is not None and not self._is_used_up(found)
+
+    def _is_used_up(self, server: Server) -> bool:
+        return bool(self._launches) and server.forked >= self._launches
+
+    @staticmethod
+    def _key(
+        stack: Stack, environment: Mapping[str, str], own: str
+    ) -> tuple[tuple[str, ...], dict[str, str]]:
+        """Return the key of the server for a launch whose folder is `own`, and what it is started in."""
         # What is one launch's own, and the folder that it writes to, is nothing that a process reads as it starts.
         late = LATE_ON_AMD if stack.facts.get("hip") else LATE
         shared = {name: value for name, value in environment.items() if name not in late and own not in value}
         words = [f"{name}={shared[name]}" for name in sorted(shared)]
-        key = (*stack.before(), stack.python, *words)
-        if self._launches and key in self._servers and self._servers[key].forked >= self._launches:
+        return (*stack.before(), stack.python, *words), shared
+
+    def _server(self, stack: Stack, environment: Mapping[str, str], own: str) -> Server:
+        """Return the server for a launch, started if need be."""
+        key, shared = self._key(stack, environment, own)
+        if key in self._servers and self._is_used_up(self._servers[key]):
             self._servers.pop(key).close()
         if key not in self._servers:
             with bound(self._cores):

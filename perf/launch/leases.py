@@ -1,8 +1,8 @@
 """GPUs by lease: who on this node may use which card, so that xdist's workers, runs and users never share one.
 
 A lease is one flock a card, named by the card's UUID, in the folder of the node's lock: it holds for every user, and
-the kernel frees it when its holder dies. Requests are served in the order in which they came; those of one run in the
-order of their weight, at the places that the run has in the queue. One that can't be served yet keeps back what it
+the kernel frees it when its holder dies. Requests are served in the order in which they came; those of one run that
+nobody else's lies between in the order of their weight. One that can't be served yet keeps back what it
 could use of the free cards, so that a request for all of them is not starved by a stream of requests for one.
 """
 
@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import itertools
 import re
 import sys
 import time
@@ -61,14 +62,14 @@ class Ticket:
 def in_turn(tickets: Sequence[Ticket]) -> list[Ticket]:
     """Return tickets in the order in which they are served. Pure.
 
-    Each run keeps the numbers that it drew; at the first of them stands its heaviest request, whenever that came.
+    Of a run's that follow each other the heaviest comes first; nobody passes another run's request.
     """
     by_number = sorted(tickets, key=lambda ticket: ticket.number)
-    heaviest = {
-        run: iter(sorted((t for t in by_number if t.run == run), key=lambda ticket: -ticket.request.weight))
-        for run in {ticket.run for ticket in tickets}
-    }
-    return [next(heaviest[ticket.run]) for ticket in by_number]
+    return [
+        ticket
+        for _, mine in itertools.groupby(by_number, key=lambda ticket: ticket.run)
+        for ticket in sorted(mine, key=lambda ticket: -ticket.request.weight)
+    ]
 
 
 def grant(request: Request, ahead: Sequence[Request], free: Collection[str]) -> tuple[str, ...] | None:
@@ -145,8 +146,15 @@ class Leases:
         self._held: dict[str, Claim] = {}
 
     @contextlib.contextmanager
-    def lease(self, request: Request) -> Iterator[tuple[str, ...]]:
+    def lease(
+        self, request: Request, meanwhile: Callable[[], None] = lambda: None
+    ) -> Iterator[tuple[str, ...]]:
         """Wait for cards, as long as it takes, and hold them: all at once, so that nobody waits in a circle.
+
+        Parameters
+        ----------
+        meanwhile
+            Done with a place in the queue, before the first card is taken.
 
         Yields
         ------
@@ -166,7 +174,7 @@ class Leases:
                 f"CUDA_VISIBLE_DEVICES"
             )
         prepare_folder(self._folder)
-        held = self._wait(request)
+        held = self._wait(request, meanwhile)
         self._held |= held
         try:
             yield tuple(held)
@@ -181,10 +189,11 @@ class Leases:
                 # A card's file stays: it is the same card for the next one.
                 claim.drop(remove=False)
 
-    def _wait(self, request: Request) -> dict[str, Claim]:
+    def _wait(self, request: Request, meanwhile: Callable[[], None]) -> dict[str, Claim]:
         ticket = self._queue(request)
         told: tuple[str, float] | None = None
         try:
+            meanwhile()
             time.sleep(self._settle)
             self._settle = 0.0
             while True:

@@ -113,7 +113,11 @@ class Server:
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
             )
-            connection = self._accept(listener, log)
+            try:
+                connection = self._accept(listener, log)
+            except KeyboardInterrupt:
+                os.killpg(self._process.pid, signal.SIGKILL)
+                raise
         connection.settimeout(READY_SECONDS)
         first = self._read_line(connection)
         if "ready" not in first:

@@ -19,9 +19,9 @@ __all__ = ["Budget"]
 class Budget:
     """The time of a run. Without a limit everything fits.
 
-    A launch is taken to last as long as the median one of its workload has; of a workload that was not launched yet,
-    as long as others were seen to take (`known`), else as long as that of the slowest. The first group is asked in any
-    case.
+    A launch is taken to last as long as the median one of its kind (workload, plan, strategy) has; of a kind that was
+    not launched yet, as long as others were seen to take (`known`), else as long as the median of the slowest. The
+    first group is asked in any case.
 
     Parameters
     ----------
@@ -43,15 +43,18 @@ class Budget:
         self._known = known
         self._clock = clock
         self._started = clock()
-        self._taken: dict[str, list[float]] = {}
+        self._taken: dict[tuple[str, str, str], list[float]] = {}
         self._decided: dict[str, str | None] = {}
 
     @contextlib.contextmanager
     def timed(self, spec: LaunchSpec) -> Iterator[None]:
-        """Note how long a launch takes."""
+        """Note how long a launch takes, also one that fails."""
         before = self._clock()
-        yield
-        self._taken.setdefault(spec.workload, []).append(self._clock() - before)
+        try:
+            yield
+        finally:
+            kind = (spec.workload, spec.plan, spec.strategy)
+            self._taken.setdefault(kind, []).append(self._clock() - before)
 
     @property
     def left(self) -> float:
@@ -63,7 +66,13 @@ class Budget:
         return self._seconds is None or self._needs(members, launches) <= self.left
 
     def why_not(self, members: Sequence[Member], profile: Profile) -> str | None:
-        """Return why a group is not asked; None if it is. What was decided for a group holds for all of its tests."""
+        """Return why a group is not asked; None if it is. What was decided for a group holds for all of its tests.
+
+        Parameters
+        ----------
+        members
+            All that are measured with the group.
+        """
         if self._seconds is None or not members:
             return None
         group = members[0].group
@@ -73,7 +82,7 @@ class Budget:
 
     def _refused(self, members: Sequence[Member], launches: int) -> str | None:
         needed = self._needs(members, launches)
-        if not self._taken or (needed <= self.left and self.left > 0.0):
+        if not self._decided or (needed <= self.left and self.left > 0.0):
             return None
         many = launches * len(members)
         return (
@@ -85,8 +94,10 @@ class Budget:
         return launches * sum(self._expected(member) for member in members)
 
     def _expected(self, member: Member) -> float:
-        medians = {name: statistics.median(found) for name, found in self._taken.items()}
-        if member.variant.workload in medians:
-            return medians[member.variant.workload]
+        medians = {kind: statistics.median(found) for kind, found in self._taken.items()}
+        variant = member.variant
+        kind = (variant.workload, member.plan, variant.strategy)
+        if kind in medians:
+            return medians[kind]
         known = self._known(member)
         return max(medians.values(), default=0.0) if known is None else known

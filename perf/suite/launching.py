@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import os
 from collections.abc import Callable, Collection, Mapping
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 from perf import contract
@@ -48,21 +48,35 @@ class Launching:
         self._note = note
         self._servers = Servers(log, options.server_launches, cores)
 
-    def prepare(self, spec: contract.LaunchSpec, stack: Stack, narrow: Narrow) -> None:
-        """Start what launches like this one are forked from, before they have room: it needs no GPU.
+    def prepare(
+        self,
+        spec: contract.LaunchSpec,
+        stack: Stack,
+        narrow: Narrow,
+        alone: Callable[[], AbstractContextManager[None]],
+    ) -> None:
+        """Start what launches like this one are forked from, if there is none yet, before they have GPUs.
 
-        A stack that can't be forked says so as it is launched.
+        Parameters
+        ----------
+        alone
+            A context in which the node may be kept busy.
         """
         # On AMD a server has its group's GPUs in its environment, so there is none before those are known.
         if not self._by_fork(spec, stack) or stack.facts.get("hip"):
             return
         environment = launch_environment(spec, stack, narrow(self._environ(spec)), self._place)
-        with contextlib.suppress(CannotFork):
-            seconds = self._servers.start(stack, environment, spec.out_dir)
-            if seconds >= 0.1:
-                self._note(
-                    f"a server, which launches of {stack.name} are forked from, was ready in {seconds:.1f} s"
-                )
+        if self._servers.serves(stack, environment, spec.out_dir):
+            return
+        try:
+            with alone():
+                seconds = self._servers.start(stack, environment, spec.out_dir)
+        except CannotFork as error:
+            self._say_fresh(stack, error)
+        else:
+            self._note(
+                f"a server, which launches of {stack.name} are forked from, was ready in {seconds:.1f} s"
+            )
 
     def launch(
         self, spec: contract.LaunchSpec, stack: Stack, narrow: Narrow, lock: NodeLock | None
@@ -83,7 +97,7 @@ class Launching:
                     forked, stack, lock=lock, environ=environ, place=self._place, servers=self._servers
                 )
             except CannotFork as error:
-                self._note(f"{stack.name} can't be launched by fork, so it is launched fresh: {error}")
+                self._say_fresh(stack, error)
         if record is None:
             record = launch(spec, stack, lock=lock, environ=environ, place=self._place)
         plant = self._plant(spec)
@@ -92,6 +106,9 @@ class Launching:
     def close(self) -> None:
         """End the servers."""
         self._servers.close()
+
+    def _say_fresh(self, stack: Stack, error: CannotFork) -> None:
+        self._note(f"{stack.name} can't be launched by fork, so it is launched fresh: {error}")
 
     def _plant(self, spec: contract.LaunchSpec) -> str | None:
         """Return what is planted in a launch: of two stacks that are compared, in the new one alone."""

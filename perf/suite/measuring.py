@@ -16,7 +16,7 @@ from typing import Any
 import filelock
 
 from perf import contract, records
-from perf.catalogue import Member
+from perf.catalogue import GROUPS, Member
 from perf.cluster.allocation import LAUNCH_NODES, find_place
 from perf.cluster.sites import SiteError
 from perf.cluster.stacks import places_of, probe_site_stack, site_stack, stranger
@@ -40,9 +40,10 @@ from perf.suite.launching import Launching
 from perf.suite.library import library_of, today
 from perf.suite.options import Options
 from perf.suite.plan import Context, build_spec
+from perf.suite.planning import rank
 from perf.suite.preflight import Preflight, Unfit
 from perf.suite.room import Rooms, this_node
-from perf.suite.scheduling import group_weight
+from perf.suite.scheduling import MOST_LAUNCHES, group_weight
 from perf.suite.selection import Machine, need_of_member, why_not
 from perf.suite.source import Source
 from perf.verdict.known import Library
@@ -297,18 +298,31 @@ class Measuring:
             profile=self._options.profile,
             steps=bool(self.place.step(1)),
             say=self._note,
-            weigh=functools.partial(group_weight, profile=self._options.sized_profile),
+            weigh=self._weight,
         )
 
+    def _weight(self, group: str) -> int:
+        """Return which group is served first: with a budget the most telling, of those the heaviest."""
+        ranked = 0 if self._options.budget is None else -rank(group) * MOST_LAUNCHES**2
+        return ranked + group_weight(group, self._options.sized_profile)
+
+    def members_of(self, group: str) -> list[Member]:
+        """Return the members that are measured with a group: all that run here."""
+        profile = self._options.profile
+        return [m for m in GROUPS[group].members if m.runs_in(profile) and self._runnable(m)]
+
     def _room(self, context: Context, members: Sequence[Member]) -> AbstractContextManager[int]:
-        """Give members of a group their place on the node; what takes none is done before."""
+        """Give members of a group their place on the node; what takes no GPU is done before."""
+        return self.rooms.room(members, functools.partial(self._prepare, context, members))
+
+    def _prepare(self, context: Context, members: Sequence[Member]) -> None:
         for side in sorted({member.side for member in members}):
             member = next(member for member in members if member.side == side)
             # Of no launch, so its folder is never made.
             nowhere = self._run.folder / "launches" / "none"
             spec = build_spec(context, member, launch="none", round_number=0, out_dir=nowhere)
-            self.launching.prepare(spec, self._stack_of(spec), self.rooms.environ)
-        return self.rooms.room(members)
+            # Importing keeps cores busy, which who measures alone must not feel.
+            self.launching.prepare(spec, self._stack_of(spec), self.rooms.environ, self.rooms.launching)
 
     def _stack_of(self, spec: contract.LaunchSpec) -> Stack:
         return self.old_stack if spec.side == "old" else self.stack

@@ -145,7 +145,7 @@ def read_options(config: pytest.Config) -> Options:
         stalls=_stalls(option.stalls, profile),
         why=option.why,
         budget=_budget(option.budget),
-        plan=option.plan,
+        plan=_planned(option.plan, records),
         site=site,
         job_folder=Path(option.job_folder).absolute() if option.job_folder else None,
     )
@@ -164,6 +164,13 @@ def _stalls(asked: bool, profile: str) -> bool:
         raise pytest.UsageError(
             f"--stalls belongs to the profiles {', '.join(COMPARING)}: it compares shares of slow steps"
         )
+    return asked
+
+
+def _planned(asked: bool, records: tuple[Path, ...]) -> bool:
+    """Refuse to plan what is there already."""
+    if asked and records:
+        raise pytest.UsageError("--plan plans launches; with --records none are made")
     return asked
 
 

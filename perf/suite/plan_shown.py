@@ -50,6 +50,7 @@ def lines_of(
         [member for group in groups for member in _of_group(group, profile, machine, device)],
         profile,
         functools.partial(expected_seconds, launcher=options.launcher),
+        len(options.extras),
     )
     planned, left_out, how = _placed(parts, options, machine, device, processes)
     lines = told(planned, reasons, start=START_SECONDS, how=how)
@@ -73,9 +74,7 @@ def _placed(
     by = "by fork" if options.launcher == "fork" else "each fresh"
     if processes > 1 and options.share_node and device == "cuda":
         how = f"launched {by}, {processes} at a time on {machine.gpus} GPUs"
-        placed = beside(parts, machine.gpus, processes, ranked=left is not None)
-        fits = [one for one in placed if left is None or (one.ends or 0.0) <= left]
-        return fits, [one.part for one in placed if one not in fits], how
+        return *beside(parts, machine.gpus, processes, left), how
     # Times are taken alone, whoever else there is.
     ordered = sorted(parts, key=lambda part: rank(part.group)) if left is not None else list(parts)
     planned, left_out = one_by_one(ordered, left)

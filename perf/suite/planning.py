@@ -71,21 +71,31 @@ def rank(group: str, quick: Profile = PROFILES["quick"]) -> int:
 
 
 def parts_of(
-    members: Iterable[Member], profile: Profile, expected: Callable[[Member], float | None]
+    members: Iterable[Member],
+    profile: Profile,
+    expected: Callable[[Member], float | None],
+    extras: int = 0,
 ) -> list[Part]:
-    """Return the parts for all members that run here, in the order in which their groups first come."""
+    """Return the parts for all members that run here, in the order in which their groups first come.
+
+    `extras` is how many launches each member gets beside the judged ones.
+    """
     by_group: dict[str, list[Member]] = {}
     for member in members:
         known = by_group.setdefault(member.group, [])
         if member not in known:
             known.append(member)
-    return [_part(group, mine, profile, expected) for group, mine in by_group.items()]
+    return [_part(group, mine, profile, expected, extras) for group, mine in by_group.items()]
 
 
 def _part(
-    group: str, members: Sequence[Member], profile: Profile, expected: Callable[[Member], float | None]
+    group: str,
+    members: Sequence[Member],
+    profile: Profile,
+    expected: Callable[[Member], float | None],
+    extras: int,
 ) -> Part:
-    launches = launches_planned(GROUPS[group], profile)
+    launches = launches_planned(GROUPS[group], profile) + extras
     each = sorted(((m.variant.gpus, expected(m)) for m in members), key=lambda one: -one[0])
     if launches > 1:
         known = [seconds for _, seconds in each if seconds is not None]
@@ -108,7 +118,9 @@ def one_by_one(parts: Sequence[Part], budget: float | None = None) -> tuple[list
     return planned, left_out
 
 
-def beside(parts: Sequence[Part], gpus: int, processes: int, ranked: bool = False) -> list[Planned]:
+def beside(
+    parts: Sequence[Part], gpus: int, processes: int, budget: float | None = None
+) -> tuple[list[Planned], list[Part]]:
     """Return parts beside each other, as `perf.suite.scheduling` and `perf.launch.leases` have them.
 
     Each process takes the heaviest group that is left and asks for its GPUs; one that has to wait keeps back what is
@@ -120,19 +132,32 @@ def beside(parts: Sequence[Part], gpus: int, processes: int, ranked: bool = Fals
         Of the node.
     processes
         That measure at the same time.
-    ranked
-        Whether the most telling are taken first, and the heaviest of those.
+    budget
+        Seconds: the most telling parts are taken first, and those that no time is left for are not. Each process takes
+        its first one in any case.
+
+    Returns
+    -------
+    planned, left_out
+        The parts with their times, and those that the budget has no room for.
     """
     left = sorted(parts, key=lambda part: part.weight, reverse=True)
-    if ranked:
+    if budget is not None:
         left.sort(key=lambda part: rank(part.group))
+    left_out: list[Part] = []
+    taken = 0
     waiting: list[Part] = []
     running: list[_Running] = []
     done: list[Planned] = []
     now = 0.0
     while left or waiting or running:
         while left and len(waiting) + len(running) < processes:
-            waiting.append(left.pop(0))
+            part = left.pop(0)
+            if budget is None or taken < processes or now + (part.seconds or 0.0) <= budget:
+                waiting.append(part)
+                taken += 1
+            else:
+                left_out.append(part)
         free = gpus - sum(one.gpus for one in running)
         started = []
         for part in sorted(waiting, key=lambda part: part.weight, reverse=True):
@@ -141,12 +166,12 @@ def beside(parts: Sequence[Part], gpus: int, processes: int, ranked: bool = Fals
             free -= min(free, part.gpus)
         running += [_Running(part, now, now + (part.stages[0][1] or 0.0)) for part in started]
         waiting = [part for part in waiting if part not in started]
-        if not started:
+        if not started and running:
             now = min(one.until for one in running)
             over = [one for one in running if one.is_over(now)]
             done += [Planned(one.part, one.starts, now) for one in over]
             running = [one for one in running if one not in over]
-    return done
+    return done, left_out
 
 
 @dataclass(eq=False)

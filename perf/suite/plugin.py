@@ -9,11 +9,12 @@ from typing import Any
 import pytest
 from _pytest.junitxml import xml_key
 
-from perf.catalogue import COMPARING, GROUPS, Group, Member, Pair
+from perf.catalogue import COMPARING, GROUPS, Group, Member, Pair, group_of_node_id
 from perf.report.junit import failure_properties, run_properties
 from perf.suite.option_words import add_options
 from perf.suite.options import Options, read_options
 from perf.suite.outcomes import (
+    EXIT_INVALID,
     INFRASTRUCTURE,
     LETTERS,
     ExpectedMiss,
@@ -162,7 +163,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         from perf.suite.planning import rank
 
         # What there is no time for is what tells least.
-        items.sort(key=lambda item: min((rank(member.group) for member in _members_of(item)), default=-1))
+        ranks = {name: rank(name) for name in GROUPS}
+        items.sort(key=lambda item: ranks.get(group_of_node_id(item.nodeid) or "", -1))
 
 
 def _in_profile(item: pytest.Item, options: Options) -> bool:
@@ -192,6 +194,7 @@ def pytest_runtestloop(session: pytest.Session) -> bool | None:
     options = session.config.stash[SESSION].options
     if not options.plan:
         return None
+    from perf.suite.measuring import INFRASTRUCTURE_ERRORS
     from perf.suite.plan_shown import lines_of, machine_of
 
     tests = [
@@ -199,8 +202,12 @@ def pytest_runtestloop(session: pytest.Session) -> bool | None:
         for item in session.items
         if (need := need_of(item.iter_markers())) is not None
     ]
+    try:
+        machine = machine_of(options)
+    except INFRASTRUCTURE_ERRORS as error:
+        pytest.exit(f"nothing can be planned: {error}", returncode=EXIT_INVALID)
     reporter: Any = session.config.pluginmanager.getplugin("terminalreporter")
-    for line in lines_of(options, tests, machine_of(options), session.config.stash[PROCESSES]):
+    for line in lines_of(options, tests, machine, session.config.stash[PROCESSES]):
         reporter.write_line(line)
     return True
 
@@ -217,7 +224,9 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
     machine = session.measuring.machine
     reason = why_not(need, machine, machine.device(session.options.device))
     if reason is None and session.options.budget is not None:
-        reason = session.measuring.budget.why_not(_members_of(item), session.options.sized_profile)
+        group = group_of_node_id(item.nodeid)
+        members = session.measuring.members_of(group) if group else []
+        reason = session.measuring.budget.why_not(members, session.options.sized_profile)
     if reason:
         pytest.skip(reason)
 

@@ -128,10 +128,16 @@ class Rooms:
         self._shared = share
 
     @contextlib.contextmanager
-    def room(self, members: Sequence[Member]) -> Iterator[int]:
+    def room(self, members: Sequence[Member], meanwhile: Callable[[], None] = lambda: None) -> Iterator[int]:
         """Lease what the largest of some members of a group needs, and yield the cores that a launch may keep busy.
 
-        A group that shares the node has the cores that go with its GPUs; one that has the node to itself has all.
+        A group that shares the node has the cores that go with its largest member's GPUs; one that has the node to
+        itself has all.
+
+        Parameters
+        ----------
+        meanwhile
+            What takes no GPU, and is done before any is taken.
 
         Raises
         ------
@@ -144,26 +150,38 @@ class Rooms:
         self._shared = self._share
         if gpus == 0 or self._steps:
             self.close()
+            meanwhile()
             yield self._node.cores
             return
-        held = self._lease(members[0].group, gpus)
+        held = self._lease(members[0].group, gpus, meanwhile)
         self._leased = tuple(sorted(self._node.cards.index(card) for card in held))
         self._shared = self._share or (
             self._beside and all(is_functional(GROUPS[m.group], self._profile) for m in members)
         )
         try:
-            yield len(self._cores) if self._shared else self._node.cores
+            yield self._fed(members[0].group) if self._shared else self._node.cores
         finally:
             self._leased = None
             self._shared = self._share
 
-    def _lease(self, group: str, gpus: int) -> tuple[str, ...]:
+    def _fed(self, group: str) -> int:
+        """Return the cores that feed a group's launches: those that go with its largest member's GPUs.
+
+        With GPUs that it has given back a launch that follows would be fed by fewer than the first one was.
+        """
+        counts = [member.variant.gpus for member in GROUPS[group].members]
+        most = max([count for count in counts if count <= len(self._node.cards)], default=1)
+        leased = self._leased or ()
+        others = [place for place in range(len(self._node.cards)) if place not in leased]
+        return len(self._cores_of([*leased, *others][: max(most, len(leased))]))
+
+    def _lease(self, group: str, gpus: int, meanwhile: Callable[[], None]) -> tuple[str, ...]:
         """Return the cards that a group has: those that it had for its last launches, or others when they come free."""
         if self._held is None or self._held[0] != group or len(self._held[1]) < gpus:
             # First given back, then asked for: whoever holds some and waits for more may wait in a circle.
             self.close()
             request = Request(gpus, prefer(self._node.cards, self._before), self._weigh(group))
-            self._before = self._keeping.enter_context(self._leases.lease(request))
+            self._before = self._keeping.enter_context(self._leases.lease(request, meanwhile))
             self._held = (group, self._before)
         return self._held[1]
 
@@ -261,9 +279,12 @@ class Rooms:
     @property
     def _cores(self) -> list[int]:
         """Numbers of the cores that go with the group's GPUs."""
+        return self._cores_of(self._leased or ())
+
+    def _cores_of(self, places: Sequence[int]) -> list[int]:
         node = self._node
         divided = parts(node.core_ids, len(node.stack.facts["gpus"]), node.cores)
-        return sorted({core for place in self._leased or () for core in divided[place]})
+        return sorted({core for place in places for core in divided[place]})
 
 
 def this_node(stack: Stack, cores: int) -> Node:

@@ -18,7 +18,8 @@ TRIAL_CYCLES = 20_000_000
 """About 10 ms on a card of 2 GHz: long enough for its events, and once."""
 
 STALL_SECONDS = 0.02
-"""Ten steps of the smallest network on an H100 (2 ms), so more than the 1.5 steps that a stall is."""
+"""At least: ten steps of the smallest network on an H100 (2 ms). A stall is more than 1.5 steps, so that it takes as
+long as a step where that is longer."""
 
 WAITS_A_STEP = 40
 """About as many as the smallest network has operators: a host that never runs ahead of its device."""
@@ -74,16 +75,23 @@ def stalled_steps(share: float) -> Plant:
     every = round(1.0 / share)
 
     def plant(after: After, rank: Rank) -> None:
-        steps = [0]
+        seen = {"steps": 0.0, "began": 0.0, "seconds": 0.0}
 
         def behind() -> None:
-            steps[0] += 1
-            if steps[0] % every == 0:
-                import torch
+            import torch
 
+            seen["steps"] += 1
+            stalls = seen["steps"] % every == 0
+            if stalls or seen["steps"] == FIRST_LEVEL_STEP:
                 # What is queued already hides a host that sleeps.
                 torch.cuda.synchronize()
-                time.sleep(STALL_SECONDS)
+            if seen["steps"] == FIRST_LEVEL_STEP:
+                seen["began"] = time.perf_counter()
+            elif stalls:
+                if not seen["seconds"]:
+                    step = (time.perf_counter() - seen["began"]) / (seen["steps"] - FIRST_LEVEL_STEP)
+                    seen["seconds"] = max(STALL_SECONDS, step)
+                time.sleep(seen["seconds"])
 
         each_step(after, behind)
 

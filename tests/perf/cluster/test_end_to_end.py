@@ -107,6 +107,11 @@ def test_nothing_that_can_run_is_12_and_submits_nothing(cluster):
 
 def test_a_dry_run_shows_jobs_scripts_and_reasons_and_leaves_nothing(cluster):
     """People see hours, limits and the script; scripts get JSON."""
+    refused = cluster(*FAKE, "-k", "mnist_cnn and world_size_1", "--plan")
+    assert (4, "what would be submitted is shown by --dry-run") == (
+        refused.returncode,
+        refused.stderr.strip()[-45:],
+    )
     done = cluster(*FAKE, "-k", "mnist_cnn and world_size_1", "--dry-run")
     assert 0 == done.returncode, done.stderr
     assert "GPU hours planned" in done.stdout

@@ -206,8 +206,19 @@ def test_a_share_of_the_steps_stalls(plants, monkeypatch, name, stalls):
     """Of 400 steps so many wait for the device and then for longer than a step."""
     cuda, slept = steps_of(plants[name], monkeypatch, 400)
 
-    assert stalls == len(slept) == cuda.waits
+    assert stalls == len(slept) == cuda.waits - 1
     assert {0.02} == set(slept)
+
+
+def test_a_stall_is_as_long_as_a_long_step(plants, monkeypatch):
+    """Of steps of 50 ms the third of a hundred takes 50 ms longer, and so do all like it."""
+    from perf.faults.inject import planted_gpus
+
+    now = iter([1.0, 1.0 + (33 - 18) * 0.05])
+    monkeypatch.setattr(planted_gpus.time, "perf_counter", lambda: next(now))
+    _, slept = steps_of(plants["stalled-steps-3"], monkeypatch, 100)
+
+    assert [pytest.approx(0.05)] * 3 == slept
 
 
 def test_a_full_card_makes_the_allocator_try_again_in_every_step(plants, monkeypatch):

@@ -1,10 +1,14 @@
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from perf.catalogue import GROUPS
+from perf.machine import REPOSITORY
 from perf.profiles import PROFILES
 from perf.suite.costs import expected_seconds
 from perf.suite.planning import Part, Planned, beside, one_by_one, parts_of, rank, told
@@ -41,7 +45,9 @@ def used_at(planned, moment):
 @given(several(), st.integers(1, 8))
 def test_what_is_planned_beside_each_other_fits(parts, processes):
     """Every part is planned once, no more GPUs are held than there are, and no more processes measure."""
-    planned = beside(parts, 4, processes)
+    planned, left_out = beside(parts, 4, processes)
+
+    assert not left_out
 
     assert sorted(p.group for p in parts) == sorted(one.part.group for one in planned)
     for one in planned:
@@ -58,7 +64,7 @@ def test_large_parts_come_first_and_give_gpus_back():
     """One of two GPUs beside one of two; one that needs one starts where the first stage of a larger one ends."""
     scaling = Part("scaling", 3, ((4, 10.0), (2, 10.0), (1, 10.0)))
     planned = {
-        one.part.group: one for one in beside([part("one", 1, 5.0), scaling, part("two", 2, 8.0)], 4, 3)
+        one.part.group: one for one in beside([part("one", 1, 5.0), scaling, part("two", 2, 8.0)], 4, 3)[0]
     }
 
     assert (0.0, 30.0) == (planned["scaling"].starts, planned["scaling"].ends)
@@ -72,6 +78,20 @@ def test_a_budget_takes_the_first_and_leaves_out_what_does_not_fit():
 
     assert [("a", 0.0), ("c", 30.0)] == [(one.part.group, one.starts) for one in planned]
     assert ["b"] == [one.group for one in left_out]
+
+
+def test_beside_each_other_each_process_takes_its_first_and_then_what_fits():
+    """The most telling first: of two processes each has one, and a third part fits only while there is time."""
+    parts = [
+        part("samples@mnist_cnn-gpu", 1, 9.0),
+        part("dp@mnist_cnn-gpu", 2, 50.0),
+        part("talk4@mnist_cnn-gpu", 2, 70.0),
+    ]
+    planned, left_out = beside(parts, 4, 2, 55.0)
+
+    assert ["dp@mnist_cnn-gpu", "talk4@mnist_cnn-gpu"] == [one.part.group for one in planned]
+    assert ["samples@mnist_cnn-gpu"] == [one.group for one in left_out]
+    assert not beside(parts, 4, 2, 60.0)[1]
 
 
 def test_what_nobody_knows_is_planned_without_times():
@@ -154,6 +174,34 @@ def test_a_plan_is_told_and_nothing_is_measured(suite):
     assert "6 at a time on 4 GPUs" in done.output
     assert "needs 8 GPUs, 4 here" in done.output
     assert not done.results.exists() or not list(done.results.iterdir())
+
+
+def test_a_plan_without_a_stack_ends_with_the_reason():
+    """Nothing was planned: status 11, and no traceback."""
+    words = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "perf",
+        "--plan",
+        "--stack=/nowhere/python",
+        "-p",
+        "no:cacheprovider",
+    ]
+    done = subprocess.run(words, cwd=REPOSITORY, capture_output=True, text=True, check=False)
+
+    assert 11 == done.returncode, done.stdout
+    assert "nothing can be planned: " in done.stdout + done.stderr
+    assert "Traceback" not in done.stdout + done.stderr
+
+
+def test_stored_launches_are_not_planned(suite, tmp_path):
+    """With --records none are made."""
+    (tmp_path / "records.jsonl").touch()
+    done = suite("perf", "--plan", f"--records={tmp_path}")
+
+    assert 4 == done.status
+    assert "with --records none are made" in done.output
 
 
 def test_a_plan_keeps_to_a_budget(suite):

@@ -194,6 +194,32 @@ def test_a_group_that_had_fewer_cards_than_it_wants_now_asks_again(tmp_path):
         assert "0,1" == mine.environ({})["CUDA_VISIBLE_DEVICES"]
 
 
+def test_launches_that_follow_have_cores_as_the_first_ones_had(tmp_path):
+    """A group that gave cards back is fed as before: its cores are counted for its largest member."""
+    mine = rooms(tmp_path / "l", share=True)
+    talk, alone = some("weak@mnist_cnn-gpu"), some("weak@mnist_cnn-gpu")[:1]
+    with mine.room([member for member in talk if member.variant.gpus <= 4]) as first:
+        mine.keep(1)
+    with mine.room(alone) as then:
+        assert first == then
+
+
+def test_what_takes_no_gpu_is_done_before_any_is_taken(tmp_path):
+    """With a place in the queue, also where the group needs no GPU; not again while the group keeps its GPUs."""
+    mine = rooms(tmp_path / "l", share=True)
+    seen = []
+    with mine.room(
+        some("loader@mnist_cnn-gpu"), lambda: seen.append(len(list((tmp_path / "l").glob("ticket-*"))))
+    ):
+        pass
+    with mine.room(some("loader@mnist_cnn-gpu"), lambda: seen.append(-1)):
+        pass
+    with mine.room(some("loader@mnist_cnn-cpu"), lambda: seen.append(0)):
+        pass
+
+    assert [1, 0] == seen
+
+
 def test_cards_that_no_launch_needs_any_more_are_given_back(tmp_path):
     """A neighbour has them at once; the group keeps its first, and what is left at its end is given back once."""
     mine, other = (rooms(tmp_path / "l", share=True, say=refuse) for _ in range(2))

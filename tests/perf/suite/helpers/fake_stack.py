@@ -285,6 +285,10 @@ class NoServers:
     def why_not(self, stack: Stack) -> str | None:
         """Every stack can be forked."""
 
+    def serves(self, *ignored: Any) -> bool:
+        """They are there already."""
+        return True
+
     def start(self, *ignored: Any) -> float:
         """It was there already."""
         return 0.0
