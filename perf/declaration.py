@@ -30,25 +30,27 @@ class Declaration:
 
 
 class Maker:
-    """Makes variants of one workload on one kind of device."""
+    """Makes variants of one workload on one kind of device; `rest` holds where a variant does not say otherwise."""
 
-    def __init__(self, workload: str, device: str) -> None:
+    def __init__(self, workload: str, device: str, **rest: Any) -> None:
         self.workload = workload
+        self._rest = rest
         self.device = device
         self.backend = "nccl" if device == "cuda" else "gloo"
         self.many = max(GPU_COUNTS) if device == "cuda" else CPU_RANKS
 
     def single(self, mode: str = "full", **rest: Any) -> Variant:
         """One process on one device."""
-        return Variant(self.workload, "single", self.device, 1, mode=mode, **rest)
+        return Variant(self.workload, "single", self.device, 1, mode=mode, **{**self._rest, **rest})
 
     def ddp(self, count: int, mode: str = "full", **rest: Any) -> Variant:
         """DistributedDataParallel."""
+        rest = {**self._rest, **rest}
         return Variant(self.workload, "ddp", self.device, count, backend=self.backend, mode=mode, **rest)
 
     def dp(self, count: int, **rest: Any) -> Variant:
         """DataParallel."""
-        return Variant(self.workload, "dp", self.device, count, **rest)
+        return Variant(self.workload, "dp", self.device, count, **{**self._rest, **rest})
 
 
 def windows(*variants: Variant) -> tuple[tuple[Variant, str], ...]:

@@ -23,6 +23,9 @@ BY_FORK = {
 }
 """Seconds of one launch by fork: workload, plan, strategy. Medians of what docs/measurements holds from H200s."""
 
+OF_PRECISION = {("unet3d", "window", "single", "bf16"): 10.5}
+"""The same where a precision makes it another launch: steps of 79 and not of 193 ms (2026-11-28-h200-x4-again)."""
+
 FRESH = {"single": 8.2, "dp": 8.2, "ddp": 12.0}
 """What a fresh start of `mnist_cnn` takes longer: 12.6 for 4.4 s, and for DDP 18.8 for 6.8 s, on H100s and H200s."""
 
@@ -51,10 +54,14 @@ def expected_seconds(member: Member, launcher: str) -> float | None:
     variant = member.variant
     if variant.device != "cuda":
         return None
-    seconds = BY_FORK.get((variant.workload, member.plan, variant.strategy))
+    several = SEVERAL_RANKS if variant.strategy == "ddp" else 0.0
+    single = (variant.workload, member.plan, "single")
+    alone = OF_PRECISION.get((*single, variant.precision))
+    seconds = (
+        BY_FORK.get((variant.workload, member.plan, variant.strategy)) if alone is None else alone + several
+    )
     if seconds is None:
-        alone = BY_FORK.get((variant.workload, member.plan, "single"), UNKNOWN)
-        seconds = alone + (SEVERAL_RANKS if variant.strategy == "ddp" else 0.0)
+        seconds = BY_FORK.get(single, UNKNOWN) + several
     if "compile" in variant.optimizations:
         seconds += COMPILED
     return seconds + (0.0 if launcher == "fork" else FRESH[variant.strategy])
