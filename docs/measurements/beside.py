@@ -58,6 +58,9 @@ def main(words: Sequence[str] | None = None) -> int:
     together = [(a, b) for a, b in beside if gpus_of(a) & gpus_of(b)]
     for a, b in together:
         print(f"{a['launch']} and {b['launch']} had {', '.join(sorted(gpus_of(a) & gpus_of(b)))} together")
+    seconds = [float(record["launch_seconds"]) for record in records]
+    held = sum(took * len(gpus_of(record)) for took, record in zip(seconds, records, strict=True))
+    print(f"one after the other they take {sum(seconds):.0f} s; they held GPUs for {held:.0f} s")
     print(
         f"{len(records)} launches on {len(set().union(*map(gpus_of, records)))} GPUs; {len(beside)} pairs ran at the "
         f"same time, {len(together)} of them on a GPU together"

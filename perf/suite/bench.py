@@ -62,6 +62,8 @@ class Bench:
     room
         Makes room on the node for some members of a group while they are measured, and yields the cores that they may
         keep busy. Left out, the context's.
+    keep
+        Told how many GPUs the launches that are still to come need; the others of the group's may be given back.
     affords
         Whether there is time for so many more launches of each of some members.
     """

@@ -21,13 +21,18 @@ BY_FORK = {
     ("machine", "rates", "single"): 10.1,
     ("machine", "rates", "ddp"): 12.6,
 }
-"""Seconds of one launch by fork: workload, plan, strategy. Medians of what docs/measurements holds from H200s."""
+"""Seconds of one launch by fork: workload, plan, strategy. Medians of what docs/measurements holds from H200s, by
+``python docs/measurements/launch_seconds.py``; `unet3d`'s are of precision ``default``, the others fp32."""
 
-OF_PRECISION = {("unet3d", "window", "single", "bf16"): 10.5}
-"""The same where a precision makes it another launch: steps of 79 and not of 193 ms (2026-11-28-h200-x4-again)."""
+OF_PRECISION = {
+    ("unet3d", "window", "single", "fp32"): 39.5,
+    ("unet3d", "window", "single", "bf16"): 10.5,
+}
+"""The same where a precision makes it another launch. bf16: the 20 of 2026-11-28-h200-x4-again, not autotuned, which
+takes some 3 s more."""
 
-FRESH = {"single": 8.2, "dp": 8.2, "ddp": 12.0}
-"""What a fresh start of `mnist_cnn` takes longer: 12.6 for 4.4 s, and for DDP 18.8 for 6.8 s, on H100s and H200s."""
+FRESH = {"single": 8.2, "dp": 8.2, "ddp": 11.6}
+"""What a fresh start of `mnist_cnn` takes longer: 12.6 for 4.4 s, and for DDP 18.4 for 6.8 s, on H100s and H200s."""
 
 SEVERAL_RANKS = 2.4
 """What DDP's launches of `mnist_cnn` take longer than those of one process."""

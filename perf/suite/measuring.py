@@ -16,7 +16,7 @@ from typing import Any
 import filelock
 
 from perf import contract, records
-from perf.catalogue import GROUPS, Member
+from perf.catalogue import Member
 from perf.cluster.allocation import LAUNCH_NODES, find_place
 from perf.cluster.sites import SiteError
 from perf.cluster.stacks import places_of, probe_site_stack, site_stack, stranger
@@ -44,7 +44,7 @@ from perf.suite.planning import rank
 from perf.suite.preflight import Preflight, Unfit
 from perf.suite.room import Rooms, this_node
 from perf.suite.scheduling import MOST_LAUNCHES, group_weight
-from perf.suite.selection import Machine, need_of_member, why_not
+from perf.suite.selection import Machine, members_here, need_of_member, why_not
 from perf.suite.source import Source
 from perf.verdict.known import Library
 from perf.verdict.references import ReferenceFile
@@ -308,8 +308,8 @@ class Measuring:
 
     def members_of(self, group: str) -> list[Member]:
         """Return the members that are measured with a group: all that run here."""
-        profile = self._options.profile
-        return [m for m in GROUPS[group].members if m.runs_in(profile) and self._runnable(m)]
+        device = self.machine.device(self._options.device)
+        return members_here(group, self._options.profile, self.machine, device)
 
     def _room(self, context: Context, members: Sequence[Member]) -> AbstractContextManager[int]:
         """Give members of a group their place on the node; what takes no GPU is done before."""

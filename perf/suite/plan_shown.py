@@ -9,14 +9,13 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from perf import records
-from perf.catalogue import GROUPS, Member
-from perf.profiles import Profile
+from perf.catalogue import Member
 from perf.report.text import duration
 from perf.suite.costs import START_SECONDS, expected_seconds
 from perf.suite.measuring import Measuring
 from perf.suite.options import Options
 from perf.suite.planning import Part, Planned, beside, one_by_one, parts_of, rank, told
-from perf.suite.selection import Machine, Need, need_of_member, why_not
+from perf.suite.selection import Machine, Need, members_here, why_not
 
 
 def machine_of(options: Options) -> Machine:
@@ -47,7 +46,7 @@ def lines_of(
         else:
             groups.update(dict.fromkeys(member.group for member in members))
     parts = parts_of(
-        [member for group in groups for member in _of_group(group, profile, machine, device)],
+        [member for group in groups for member in members_here(group, profile.name, machine, device)],
         profile,
         functools.partial(expected_seconds, launcher=options.launcher),
         len(options.extras),
@@ -55,15 +54,6 @@ def lines_of(
     planned, left_out, how = _placed(parts, options, machine, device, processes)
     lines = told(planned, reasons, start=START_SECONDS, how=how)
     return [*lines, _over_budget(left_out, options.budget or 0.0)] if left_out else lines
-
-
-def _of_group(group: str, profile: Profile, machine: Machine, device: str) -> list[Member]:
-    """Return the members of a group that are measured with it: all that can run here."""
-    return [
-        member
-        for member in GROUPS[group].members
-        if member.runs_in(profile.name) and why_not(need_of_member(member), machine, device) is None
-    ]
 
 
 def _placed(

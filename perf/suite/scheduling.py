@@ -7,8 +7,8 @@ xdist's own ``--dist loadgroup`` marks a group by changing the node id of an ite
 group is found from the node id, by the catalogue.
 
 Groups that need most GPUs come first, of these the longest: what is left for the end is short and needs one, so that no
-GPU then waits. By launches times GPUs profile ``full`` would take 39 minutes on four GPUs instead of 33, says
-`perf.suite.planning.beside`. xdist's own order, by number of tests, began a group of 15 launches on two GPUs last.
+GPU then waits. `perf.suite.planning` plans with the same order. xdist's own, by number of tests, began a group of 15
+launches on two GPUs last.
 """
 
 from __future__ import annotations

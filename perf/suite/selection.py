@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from perf.catalogue import Member
+from perf.catalogue import GROUPS, Member
 
 MARKS = (
     "gpus(n): GPUs that the test needs on one node",
@@ -91,6 +91,15 @@ def why_not(need: Need, machine: Machine, device: str) -> str | None:
         if not getattr(machine, backend):
             return f"needs the backend {backend}, which this stack's torch does not have"
     return None
+
+
+def members_here(group: str, profile: str, machine: Machine, device: str) -> list[Member]:
+    """Return the members that are measured with a group: all of a profile's that can run on a machine."""
+    return [
+        member
+        for member in GROUPS[group].members
+        if member.runs_in(profile) and why_not(need_of_member(member), machine, device) is None
+    ]
 
 
 _SHORT = re.compile(

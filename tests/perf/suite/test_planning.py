@@ -138,7 +138,7 @@ def test_a_launch_costs_more_fresh_compiled_and_on_several_ranks():
     unknown = GROUPS["loader@resnet152-gpu"].members[0]
 
     assert 4.4 == expected_seconds(group["single"], "fork")
-    assert 18.8 == pytest.approx(expected_seconds(group["ddp"], "fresh"))
+    assert 18.4 == pytest.approx(expected_seconds(group["ddp"], "fresh"))
     assert 18.0 == pytest.approx(expected_seconds(compiled, "fork"))
     assert 38.5 == expected_seconds(unknown, "fork")
     assert expected_seconds(GROUPS["loader@mnist_cnn-cpu"].members[0], "fork") is None
