@@ -54,7 +54,7 @@ CALLER_PATH = os.environ.get("PATH", os.defpath)
 INTERRUPT_SECONDS = 30
 TERMINATE_SECONDS = 10
 
-WORKER = ("models", "perf/training", "perf/contract.py", "perf/ending.py", "perf/__init__.py")
+WORKER = ("models", "perf/training", "perf/contract", "perf/ending.py", "perf/__init__.py")
 
 # Which Python `env` and `driver` have prepared, by session name. With --no-venv it is the one that runs nox.
 prepared: Dict[str, str] = {}

@@ -16,7 +16,7 @@ ROOT = Path(__file__).resolve().parents[1]
 WORKER = [*sorted(ROOT.glob("models/**/*.py")), *sorted(ROOT.glob("perf/training/**/*.py"))]
 PLANTED = sorted(ROOT.glob("perf/faults/inject/*.py"))
 """Loaded by the stack's Python where a fault is planted, from their own folder, which is put on its path."""
-BOTH_SIDES = [ROOT / "perf" / "__init__.py", ROOT / "perf" / "contract.py", *PLANTED]
+BOTH_SIDES = [ROOT / "perf" / "__init__.py", *sorted(ROOT.glob("perf/contract/*.py")), *PLANTED]
 DRIVER = [path for path in sorted(ROOT.glob("perf/**/*.py")) if path not in WORKER]
 LOOSE = sorted(ROOT.glob("*.py"))  # conftest.py, noxfile.py
 EVERYTHING = [*WORKER, *DRIVER, *LOOSE, *sorted(ROOT.glob("tests/**/*.py"))]
@@ -248,7 +248,8 @@ def test_driver_that_needs_torch_is_found(tmp_path):
 IMPORTS = {
     "models/__init__.py": "import tqdm\n",
     "perf/__init__.py": "import rich\n",
-    "perf/contract.py": "import msgspec\n",
+    "perf/contract/__init__.py": "from perf.contract import text\n",
+    "perf/contract/text.py": "import msgspec\n",
     "perf/ending.py": "",
     "perf/training/__init__.py": "import torch\nimport perf.records\nimport line_profiler\n",
     "perf/training/loop.py": "import torchvision\nimport models\n",
@@ -280,7 +281,7 @@ def test_import_contracts_find_what_is_planted(tmp_path):
         "models.net -> perf.training (l.1)",
         "models is not allowed to import tqdm (l.1)",
         "perf is not allowed to import rich (l.1)",
-        "perf.contract is not allowed to import msgspec (l.1)",
+        "perf.contract.text is not allowed to import msgspec (l.1)",
         "perf.training is not allowed to import perf.records (l.2)",
         "perf.verdict is not allowed to import perf.launch (l.1)",
     ):

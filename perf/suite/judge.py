@@ -11,18 +11,16 @@ from perf.catalogue import GROUPS, Group, Member, Pair
 from perf.contract import LaunchRecord
 from perf.limits import Limit, Override, overridden
 from perf.profiles import Profile
-from perf.suite.diagnosing import diagnosis_of
+from perf.suite.finishing import Finisher, changed, not_judged
 from perf.suite.fitness import (
     invalid_in_words,
     mixed_stacks,
-    replaced_in_words,
     unfit_in_words,
     unsteady_in_words,
 )
 from perf.suite.floors import floor_judgement, low_power
-from perf.suite.outcomes import ExpectedMiss, LimitMissed, Unproven
 from perf.suite.plan import launches_planned
-from perf.suite.question import Question, describe
+from perf.suite.question import Question
 from perf.suite.source import Measurement, Source
 from perf.suite.two_stacks import (
     NEW,
@@ -37,7 +35,7 @@ from perf.suite.two_stacks import (
 from perf.verdict.bound import gain_in_words
 from perf.verdict.comparison import compare
 from perf.verdict.fixed import judge_ratio, judge_share
-from perf.verdict.known import Known, Library
+from perf.verdict.known import Library
 from perf.verdict.metrics import METRICS
 from perf.verdict.one_sample import judge_one_sample
 from perf.verdict.outcome import Judgement, Verdict
@@ -97,15 +95,21 @@ class Judge:
         self._source = source
         self._test = test
         self._profile = profile
-        self._run = run
-        self._record = record
         self._library = library
         self._earlier = earlier or (lambda member: [])
         self._margin = margin
-        self._surprise = surprise or (lambda reason: None)
         self._overrides = overrides or {}
-        self._require_references = require_references
         self._explain = explain
+        self._finisher = Finisher(
+            source,
+            test,
+            run,
+            record,
+            library=library,
+            overrides=self._overrides,
+            require_references=require_references,
+            surprise=surprise or (lambda reason: None),
+        )
 
     def floor(self, measured: Measurement, metric: str) -> None:
         """Hold a measurement against what its system is known to do."""
@@ -116,7 +120,7 @@ class Judge:
         unfit = (*mixed_stacks(launches), *invalid_in_words([measured]))
         if unfit:
             question = Question(metric, what.unit, measured.member, None, None, sentence, floor=True)
-            self._finish(question, _not_judged([measured], None, unfit), [measured])
+            self._finisher.finish(question, not_judged([measured], None, unfit), [measured])
             return
         judgement, known = floor_judgement(launches, what, self._library)
         limit = known.floor.bound if known else None
@@ -127,8 +131,8 @@ class Judge:
         if judgement.verdict is Verdict.PASS:
             idle = low_power(launches, self._library)
             if idle:
-                judgement = _as(judgement, Verdict.INVALID, idle)
-        self._finish(question, judgement, [measured], known)
+                judgement = changed(judgement, Verdict.INVALID, idle)
+        self._finisher.finish(question, judgement, [measured], known)
 
     def ratio(
         self, pair: Pair, limit: Limit, *, can_be_faster: bool = False, second: Second | None = None
@@ -235,7 +239,7 @@ class Judge:
             old, new = split(group, sides)
             found = [values(*side) for side in (new, old)]
             if any(len(of) != min(len(m.launches) for m in sides) for of in found):
-                return _not_judged(sides, None, (f"the launches do not all hold a number for {metric}",))
+                return not_judged(sides, None, (f"the launches do not all hold a number for {metric}",))
             return rule(found[0], found[1], margin=margin, cap=cap)
 
         def why(judgement: Judgement) -> tuple[str, ...]:
@@ -258,7 +262,7 @@ class Judge:
         )
         reasons = (*unfit_in_words(sides), *unlike_work(group, sides))
         if reasons:
-            self._finish(question, _not_judged(sides, None, reasons), sides)
+            self._finisher.finish(question, not_judged(sides, None, reasons), sides)
 
     def portable(
         self,
@@ -288,8 +292,8 @@ class Judge:
         )
         unfit = unfit_in_words([measured])
         if unfit:
-            judgement = _not_judged([measured], None, unfit)
-        self._finish(
+            judgement = not_judged([measured], None, unfit)
+        self._finisher.finish(
             Question(metric, unit, measured.member, None, None, f"{metric} of {measured.member.id}"),
             judgement,
             [measured],
@@ -322,7 +326,7 @@ class Judge:
             sides = self._source.sides(self._test, members)
             unfit = (*unfit_in_words(sides), *unlike(sides))
             if unfit:
-                judgement = _not_judged(sides, question.limit, unfit)
+                judgement = not_judged(sides, question.limit, unfit)
                 break
             judgement = judge(sides, cap)
             if judgement.verdict is not None:
@@ -332,102 +336,14 @@ class Judge:
         if judgement.verdict is Verdict.PASS:
             reasons = too_good(sides)
             if reasons:
-                judgement = _as(judgement, Verdict.INVALID, reasons)
+                judgement = changed(judgement, Verdict.INVALID, reasons)
         unsteady = unsteady_in_words(sides)
         if unsteady and judgement.verdict in (Verdict.PASS, Verdict.FAIL):
-            judgement = _as(judgement, Verdict.INCONCLUSIVE, unsteady)
+            judgement = changed(judgement, Verdict.INCONCLUSIVE, unsteady)
         judgement = dataclasses.replace(judgement, reasons=(*judgement.reasons, *why(judgement)))
-        self._finish(question, judgement, sides)
+        self._finisher.finish(question, judgement, sides)
 
     def _cap(self, member: Member) -> int:
         """Return how many launches a side a judgement may come to: a group that is only looked at has one."""
         planned = launches_planned(GROUPS[member.group], self._profile)
         return planned if planned < self._profile.launches else self._profile.cap
-
-    def _finish(
-        self,
-        question: Question,
-        judgement: Judgement,
-        sides: Sequence[Measurement],
-        known: Known | None = None,
-    ) -> None:
-        oversubscribed = [side.member.id for side in sides if "oversubscribed" in side.first.flags]
-        if oversubscribed:
-            judgement = _as(
-                judgement,
-                Verdict.UNREFERENCED,
-                (f"{oversubscribed[0]} is oversubscribed: it runs and is never judged",),
-            )
-        told = replaced_in_words(sides)
-        if question.metric in self._overrides:
-            told += (f"The limit is this site's own: {self._overrides[question.metric].reason}.",)
-        judgement = dataclasses.replace(judgement, reasons=(*judgement.reasons, *told))
-        verdict = judgement.verdict
-        assert verdict is not None
-        expected = self._library.expected_failure(question.variant.id.partition("@")[0], question.metric)
-        if expected and verdict is Verdict.PASS:
-            said = (f"It was expected to fail ({expected.reason}) and passes: remove the expected failure.",)
-            judgement = dataclasses.replace(judgement, reasons=(*said, *judgement.reasons))
-        diagnosis = None
-        if verdict is Verdict.FAIL and not expected:
-            # A comparison's sides come old side first.
-            judged_first = sorted(sides, key=lambda side: side.member != question.variant)
-            diagnosis = diagnosis_of(self._source, judged_first, question.metric, self._library, known)
-        self._record(
-            records.VerdictRecord(
-                run=self._run,
-                test=self._test,
-                group=question.variant.group,
-                variant=question.variant.id,
-                against=question.against.id if question.against else "",
-                metric=question.metric,
-                unit=question.unit,
-                estimate=_finite(judgement.estimate),
-                low=_finite(judgement.low),
-                high=_finite(judgement.high),
-                limit=question.limit,
-                verdict=verdict.value,
-                launches=judgement.launches,
-                detectable=judgement.detectable,
-                reasons=list(judgement.reasons),
-                statistical=question.limit is not None,
-                expected=expected.reason if expected else "",
-                diagnosis=diagnosis.as_json() if diagnosis else {},
-                reference=question.reference,
-            )
-        )
-        if verdict is Verdict.PASS:
-            if expected:
-                self._surprise(expected.reason)
-            return
-        message = describe(question, judgement) + (f"\n{diagnosis.text}" if diagnosis else "")
-        if expected and verdict in (Verdict.FAIL, Verdict.INCONCLUSIVE):
-            # Until it can be told: what is known to fail, and is too noisy to be seen failing, is no news either.
-            raise ExpectedMiss(f"expected ({expected.reason}): {message}")
-        unreferenced = verdict is Verdict.UNREFERENCED
-        if verdict is Verdict.FAIL or (unreferenced and self._require_references and not oversubscribed):
-            raise LimitMissed(message)
-        raise Unproven(verdict, message)
-
-
-def _not_judged(sides: Sequence[Measurement], limit: float | None, reasons: tuple[str, ...]) -> Judgement:
-    """Return the judgement of launches that are not fit for one: no estimate, only why."""
-    return Judgement(
-        verdict=Verdict.INVALID,
-        estimate=math.nan,
-        low=math.nan,
-        high=math.nan,
-        limit=math.nan if limit is None else limit,
-        launches=min(len(side.launches) for side in sides),
-        detectable=None,
-        reasons=reasons,
-        wants=0,
-    )
-
-
-def _as(judgement: Judgement, verdict: Verdict, reasons: tuple[str, ...]) -> Judgement:
-    return dataclasses.replace(judgement, verdict=verdict, reasons=(*reasons, *judgement.reasons), wants=0)
-
-
-def _finite(value: float) -> float | None:
-    return value if math.isfinite(value) else None
