@@ -187,6 +187,6 @@ def has_phases(variant: Variant) -> bool:
 
 
 def in_the_tutorials_loop(variant: Variant) -> bool:
-    """Say whether a variant trains in the loop that traces and line profiles are of (`perf.training.session`)."""
+    """Say whether a variant trains in the loop that traces and line profiles are of (`perf.training.epochs`)."""
     own_step = variant.precision in ("fp16", "bf16") or not {*variant.optimizations} <= {*OF_THE_LOOP}
     return variant.mode != "io" and variant.workload != MACHINE and not own_step

@@ -7,7 +7,8 @@ from typing import Any, Optional
 import torch
 from torch.utils.data import DataLoader
 
-from perf.training.loaders import LoaderPlan, Wrapped, require_batches, torch_arguments
+from perf.training.datasets import Wrapped
+from perf.training.loaders import LoaderPlan, require_batches, torch_arguments
 
 
 class Whole(Wrapped):

@@ -13,7 +13,8 @@ import torch
 from torch.utils.data import BatchSampler
 from torchvision import transforms
 
-from perf.training.loaders import LoaderPlan, Numbers, make_sampler
+from perf.training.datasets import Numbers
+from perf.training.loaders import LoaderPlan, make_sampler
 from perf.training.settings import NotInForce, Unavailable
 
 QUEUE_BATCHES = 2

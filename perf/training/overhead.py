@@ -25,9 +25,10 @@ from torch.utils.data import Dataset
 from models.interface import Workload, load_workload
 from perf.ending import finish
 from perf.training.identity import device_name
-from perf.training.loaders import LoaderPlan, RingLoader, native_loader
+from perf.training.loaders import LoaderPlan, native_loader
 from perf.training.loop import train
 from perf.training.meter import Clock, CudaClock, HostClock, Meter, Watched
+from perf.training.ring import RingLoader
 from perf.training.stackinfo import stack_info
 
 CONFIDENCE = 0.95

@@ -14,35 +14,26 @@ from models.interface import Workload
 from perf import contract
 from perf.contract import EpochRecord, LaunchSpec, RankRecord
 from perf.training import settings, strategies, usage
-from perf.training.assembly import Assembly, assemble, needs_own_step, not_in_force, read_back
-from perf.training.audit import audit_facts, drain_indexed
+from perf.training.assembly import Assembly, assemble, not_in_force, read_back
+from perf.training.audit import audit_facts
 from perf.training.collectives import count_collectives, without_sync
+from perf.training.datasets import Numbers, shorten
+from perf.training.delivery import check_delivery
+from perf.training.epochs import epochs_of
 from perf.training.identity import Identity, device_name, gpu_uuid
 from perf.training.learned import digest, loss_tenths
-from perf.training.loaders import (
-    LoaderPlan,
-    Numbers,
-    RingLoader,
-    check_delivery,
-    make_loader,
-    set_epoch,
-    shorten,
-)
-from perf.training.loop import drain, train, train_with
+from perf.training.loaders import LoaderPlan, make_loader, set_epoch
 from perf.training.meter import Clock, CudaClock, HostClock, Meter, Watched, halves
 from perf.training.operators import OperatorWatch, available
-from perf.training.phases import PhaseTimer, train_in_phases, train_with_in_phases
+from perf.training.ring import RingLoader
 from perf.training.stackinfo import stack_info
 from perf.training.state import State
-from perf.training.tracing import Tracer, make_tracer, train_traced
 
 PREFETCH_ROUNDS = 2
 """After a loader's start, batches come from a filling queue for workers x prefetch steps; twice that is thrown away."""
 
 SEEDS_A_LAUNCH = 4096
 """Room for the seeds of a launch's ranks, so that no rank draws what another one draws, in this launch or the next."""
-
-LINE_PROFILE = "train-rank-{rank}.lprof"
 
 
 class Session:
@@ -68,10 +59,7 @@ class Session:
         self._retries: dict[str, int] = {}
         self._window_edges: list[list[float]] = []
         self._epochs: list[EpochRecord] = []
-        self._phases: Optional[PhaseTimer] = None
-        self._line_profile: Optional[str] = None
         self._operators = self._make_operator_watch()
-        self._tracer: Optional[Tracer] = None
 
     def run(self) -> RankRecord:
         """Train and return what was measured."""
@@ -87,9 +75,9 @@ class Session:
         feed: Any = RingLoader(loader, identity.device) if spec.mode == "synthetic" else loader
         meter = self._make_meter(loader)
         self._enter("warm-up")
-        indices: list[list[int]] = []
         watched = Watched(feed, meter)
-        self._train(self._epoch_function(built, watched, meter, indices), loader, built, meter)
+        epochs = epochs_of(spec, identity, built, self._workload.loss_function, watched, meter, self._clock)
+        self._train(epochs.one, loader, built, meter)
         # Before anything is looked at, which takes memory too.
         peak, reserved = (
             self._per_device(read)
@@ -146,7 +134,7 @@ class Session:
             loss_last=last,
             losses_finite=finite,
             first_step_seconds=meter.first_step_seconds,
-            epochs=self._with_audits(indices),
+            epochs=self._with_audits(epochs.indices),
             parameters=built.parameters,
             parameters_digest=None if spec.mode == "io" else digest(strategies.unwrap(built.model)),
             peak_memory_bytes=peak,
@@ -156,22 +144,14 @@ class Session:
             threads={**usage.threads(), **(self._binding or {})},
             startup_seconds=self._startup,
             telemetry=usage.usage(),
-            phase_seconds=self._phases.seconds if self._phases else None,
-            line_profile=self._line_profile,
+            phase_seconds=epochs.phases.seconds if epochs.phases else None,
+            line_profile=epochs.line_profile,
             drain_seconds=meter.drain_seconds,
             window_edges=self._window_edges,
             operators=self._operators.per_step(len(step_seconds)) if self._operators else None,
-            trace=self._trace_file(),
-            trace_facts=None if self._tracer is None else self._tracer.facts(),
+            trace=epochs.trace_file(spec, identity.rank),
+            trace_facts=None if epochs.tracer is None else epochs.tracer.facts(),
         )
-
-    def _trace_file(self) -> Optional[str]:
-        """Return the name of the trace that this rank leaves; Nsight Systems leaves one for all ranks of a launch."""
-        if self._tracer is None:
-            return None
-        if self._spec.trace == "nsys":
-            return contract.NSYS_FILE if self._identity.rank == 0 else None
-        return contract.TRACE_FILE.format(rank=self._identity.rank)
 
     def _refuse_unasked_silence(self, all_reduces: float) -> None:
         """Hold the number of all-reduces of a step against the switch ``nosync``."""
@@ -259,75 +239,6 @@ class Session:
     def _clock(self) -> Clock:
         on_gpu = self._identity.is_cuda and self._spec.mode != "io"
         return CudaClock(self._identity.devices) if on_gpu else HostClock()
-
-    def _epoch_function(
-        self, built: Assembly, feed: Watched, meter: Meter, indices: list[list[int]]
-    ) -> Callable[[int], bool]:
-        """Return what trains (or drains) one epoch, given its number, and says whether it was whole."""
-        spec, device, loss_function = self._spec, self._identity.device, self._workload.loss_function
-        model, optimizer = built.model, built.optimizer
-        if spec.plan == "audit":
-
-            def audit(epoch: int) -> bool:
-                indices.append([])
-                return drain_indexed(feed, meter, indices[-1], spec.later_epoch_batches if epoch else None)
-
-            return audit
-        if spec.mode == "io":
-            return lambda epoch: drain(feed, meter)
-        if needs_own_step(spec):
-            return self._epoch_of_own_step(built, feed, meter)
-        if spec.phases:
-            timer = self._phases = PhaseTimer(self._clock())
-            return lambda epoch: train_in_phases(model, device, feed, loss_function, optimizer, meter, timer)
-        if spec.trace:
-            # A step behind the window's beginning, where ranks agree on its length by a collective of their own.
-            begins = meter.warmup_steps + 1
-            tracer = self._tracer = make_tracer(spec, self._identity.rank, device, begins)
-            return lambda epoch: train_traced(model, device, feed, loss_function, optimizer, meter, tracer)
-        if spec.line_profile:
-            return self._profiled(
-                lambda f: lambda epoch: f(model, device, feed, loss_function, optimizer, meter)
-            )
-        return lambda epoch: train(model, device, feed, loss_function, optimizer, meter)
-
-    def _epoch_of_own_step(self, built: Assembly, feed: Watched, meter: Meter) -> Callable[[int], bool]:
-        """Return what trains one epoch by a step that is more than the tutorials' loop."""
-        spec = self._spec
-        if spec.line_profile or spec.trace:
-            raise settings.Unavailable(
-                "traces and line profiles are of the tutorials' loop; mixed precision, another memory format and a "
-                "CUDA graph train in a step of their own"
-            )
-        if spec.phases and built.graphed is not None:
-            raise settings.Unavailable(
-                "a CUDA graph replays a step as one piece, which has no phases to be timed"
-            )
-        if spec.phases:
-            timer = self._phases = PhaseTimer(self._clock())
-            return lambda epoch: train_with_in_phases(built.eager.in_phases, built.model, feed, meter, timer)
-        return lambda epoch: train_with(built.step, built.model, feed, meter)
-
-    def _profiled(self, bind: Callable[[Any], Callable[[int], bool]]) -> Callable[[int], bool]:
-        """Return the training of an epoch under line_profiler; its statistics are written after each epoch."""
-        try:
-            from line_profiler import LineProfiler
-        except ImportError as error:
-            raise settings.NotInForce(
-                "a line profile was asked for, but this stack has no line_profiler; "
-                "install it there or leave --line-profile out"
-            ) from error
-        profiler = LineProfiler()
-        one_epoch = bind(profiler(train))
-        self._line_profile = LINE_PROFILE.format(rank=self._identity.rank)
-        path = os.path.join(self._spec.out_dir, self._line_profile)
-
-        def profiled(epoch: int) -> bool:
-            whole = one_epoch(epoch)
-            profiler.dump_stats(path)
-            return whole
-
-        return profiled
 
     def _train(
         self,

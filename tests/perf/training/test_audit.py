@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from perf.training.audit import audit_facts, drain_indexed
-from perf.training.loaders import LoaderPlan, Numbers, native_loader
+from perf.training.datasets import Numbers
+from perf.training.loaders import LoaderPlan, native_loader
 from perf.training.meter import Meter
 from tests.perf.training.helpers import separable
 

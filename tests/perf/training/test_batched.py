@@ -12,7 +12,10 @@ from hypothesis import strategies as st
 from torch.utils.data import TensorDataset
 
 from perf.training.batched import BatchedLoader, Whole
-from perf.training.loaders import Numbers, RingLoader, check_delivery, native_loader, set_epoch, shorten
+from perf.training.datasets import Numbers, shorten
+from perf.training.delivery import check_delivery
+from perf.training.loaders import native_loader, set_epoch
+from perf.training.ring import RingLoader
 from perf.training.settings import NotInForce
 from tests.perf.training.samples import CPU, PLAN, Turning, digits, epochs, plans, same
 

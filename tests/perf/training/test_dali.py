@@ -12,15 +12,10 @@ from torch.utils.data import Dataset, TensorDataset
 from torchvision import transforms
 
 from perf.training import dali
-from perf.training.loaders import (
-    Numbers,
-    RingLoader,
-    check_delivery,
-    describe,
-    make_loader,
-    native_loader,
-    shorten,
-)
+from perf.training.datasets import Numbers, shorten
+from perf.training.delivery import check_delivery
+from perf.training.loaders import describe, make_loader, native_loader
+from perf.training.ring import RingLoader
 from perf.training.settings import NotInForce, Unavailable
 from tests.perf.training.samples import CPU, PLAN, Turning, digits, epochs, same
 

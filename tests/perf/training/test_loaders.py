@@ -12,21 +12,10 @@ from hypothesis import strategies as st
 from torch.utils.data import DistributedSampler, RandomSampler, TensorDataset
 
 from perf.suite.plan import batches_an_epoch
-from perf.training.loaders import (
-    RING_BATCHES,
-    RING_BYTES,
-    LoaderPlan,
-    Numbers,
-    RingLoader,
-    Shortened,
-    check_delivery,
-    describe,
-    make_loader,
-    native_loader,
-    ring_size,
-    set_epoch,
-    shorten,
-)
+from perf.training.datasets import Numbers, Shortened, shorten
+from perf.training.delivery import check_delivery
+from perf.training.loaders import LoaderPlan, describe, make_loader, native_loader, set_epoch
+from perf.training.ring import RING_BATCHES, RING_BYTES, RingLoader, ring_size
 from perf.training.settings import NotInForce
 from tests.perf.training.helpers import separable
 from tests.perf.training.samples import CPU, PLAN, Turning, digits, epochs, same

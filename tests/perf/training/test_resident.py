@@ -10,8 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch.utils.data import TensorDataset
 
-from perf.training.loaders import Numbers, RingLoader, check_delivery, describe, native_loader, shorten
+from perf.training.datasets import Numbers, shorten
+from perf.training.delivery import check_delivery
+from perf.training.loaders import describe, native_loader
 from perf.training.resident import ResidentLoader
+from perf.training.ring import RingLoader
 from perf.training.settings import NotInForce, Unavailable
 from tests.perf.training.samples import CPU, PLAN, Turning, digits, epochs, plans, same
 

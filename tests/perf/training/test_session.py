@@ -19,8 +19,9 @@ from torch.utils.data import Subset
 from perf import contract
 from perf.contract import LaunchSpec, RankRecord
 from perf.training.audit import audit_facts
+from perf.training.datasets import Numbers
 from perf.training.identity import Identity
-from perf.training.loaders import LoaderPlan, Numbers, native_loader
+from perf.training.loaders import LoaderPlan, native_loader
 from perf.training.phases import PHASES
 from perf.training.session import Session
 from perf.training.settings import NotInForce
