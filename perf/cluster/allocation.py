@@ -14,6 +14,7 @@ from perf.cluster.sites import Site, SiteError
 from perf.cluster.templates import fill
 from perf.launch.node_limits import free_port
 from perf.launch.place import HERE, Place
+from perf.whole import whole
 
 FIRST_PORT = 20000
 PORTS = 12000
@@ -150,8 +151,8 @@ def slurm_allocation(environ: Mapping[str, str]) -> Allocation | None:
     job = environ.get("SLURM_JOB_ID", "")
     if not job:
         return None
-    nodes = environ.get("SLURM_JOB_NUM_NODES") or environ.get("SLURM_NNODES") or ""
-    if not nodes.isdigit():
+    nodes = whole(environ.get("SLURM_JOB_NUM_NODES") or environ.get("SLURM_NNODES") or "")
+    if nodes is None:
         raise SiteError(
             f"SLURM_JOB_ID is {job}, but SLURM_JOB_NUM_NODES does not say how many nodes the job has"
         )
@@ -159,7 +160,7 @@ def slurm_allocation(environ: Mapping[str, str]) -> Allocation | None:
     cores = re.match(r"\d+", environ.get("SLURM_JOB_CPUS_PER_NODE", ""))
     return Allocation(
         job=job,
-        nodes=int(nodes),
+        nodes=nodes,
         cores=int(cores[0]) if cores else None,
         gpus=_gpus(environ),
     )
@@ -181,21 +182,22 @@ def lsf_allocation(site: Site, environ: Mapping[str, str]) -> Allocation | None:
     hosts = list(zip(words[::2], words[1::2], strict=False))
     if site.scheduler.step_command in LAUNCH_NODES:
         hosts = hosts[1:]
-    if not hosts or not all(slots.isdigit() for _, slots in hosts):
+    slots = [whole(count) for _, count in hosts]
+    if not slots or None in slots:
         raise SiteError(f"LSB_JOBID is {job}, but LSB_MCPU_HOSTS does not say which hosts the job has")
     return Allocation(
         job=job,
         nodes=len(hosts),
-        cores=site.node.cores if site.scheduler.step_command in LAUNCH_NODES else int(hosts[0][1]),
+        cores=site.node.cores if site.scheduler.step_command in LAUNCH_NODES else slots[0],
         gpus=_gpus(environ),
         hosts=tuple(host for host, _ in hosts),
     )
 
 
 def _gpus(environ: Mapping[str, str]) -> int:
-    on_node = environ.get("SLURM_GPUS_ON_NODE", "")
-    if on_node.isdigit():
-        return int(on_node)
+    on_node = whole(environ.get("SLURM_GPUS_ON_NODE", ""))
+    if on_node is not None:
+        return on_node
     for name in ("CUDA_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES"):
         if environ.get(name):
             return len(environ[name].split(","))

@@ -31,6 +31,7 @@ from perf.cluster.submitting import (
 from perf.machine import REPOSITORY
 from perf.profiles import PROFILES, Profile
 from perf.report.text import clean, duration
+from perf.whole import whole
 
 NOTHING_JUDGED = 12
 FAILED = 11
@@ -164,15 +165,15 @@ def _profile(options: argparse.Namespace, rest: Sequence[str]) -> Profile:
     if "--stalls" in rest:
         profile = profile.with_stalls()
     for previous, word in zip(["", *rest], rest, strict=False):
-        value = (
+        launches = whole(
             word.partition("=")[2]
             if word.startswith("--launches=")
             else word
             if previous == "--launches"
             else ""
         )
-        if value.isdigit() and int(value) > 0:
-            profile = profile.with_launches(int(value))
+        if launches:
+            profile = profile.with_launches(launches)
     return profile
 
 

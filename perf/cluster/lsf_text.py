@@ -6,6 +6,7 @@ import re
 
 from perf.cluster.scheduler import Phase, Seen, Usage
 from perf.cluster.slurm_text import UNITS
+from perf.whole import AMOUNT, whole
 
 FIELDS = (
     "jobid stat exit_code submit_time start_time finish_time cpu_used run_time max_mem slots exec_host "
@@ -61,7 +62,7 @@ def parse_bjobs(text: str) -> dict[str, tuple[Seen, Usage]]:
     found = {}
     for line in text.splitlines():
         parts = [part.strip() for part in line.split(DELIMITER, len(FIELDS) - 1)]
-        if len(parts) == len(FIELDS) and parts[0].isdigit():
+        if len(parts) == len(FIELDS) and whole(parts[0]) is not None:
             values = {name: "" if part == "-" else part for name, part in zip(FIELDS, parts, strict=True)}
             found[values["jobid"]] = (_seen(values), _usage(values))
     return found
@@ -78,7 +79,7 @@ def phase_of(word: str, reason: str) -> Phase:
 
 def _seen(values: dict[str, str]) -> Seen:
     phase = phase_of(values["stat"], values["exit_reason"])
-    code = int(values["exit_code"]) if values["exit_code"].isdigit() else None
+    code = whole(values["exit_code"])
     if phase is Phase.COMPLETED and code is None:
         code = 0
     killed = code is not None and code > 128
@@ -97,7 +98,7 @@ def _usage(values: dict[str, str]) -> Usage:
         source="bjobs",
         wall_seconds=_seconds(values["run_time"]),
         cpu_seconds=_seconds(values["cpu_used"]),
-        cores=int(values["slots"]) if values["slots"].isdigit() else None,
+        cores=whole(values["slots"]),
         peak_memory_bytes=_size(values["max_mem"]),
         nodes=_hosts(values["exec_host"]),
     )
@@ -110,11 +111,11 @@ def _hosts(text: str) -> str:
 
 
 def _seconds(text: str) -> float | None:
-    match = re.match(r"(\d+(?:\.\d+)?) second", text)
+    match = re.match(f"({AMOUNT}) second", text)
     return float(match[1]) if match else None
 
 
 def _size(text: str) -> int | None:
     """Read ``1.5 Gbytes``."""
-    match = re.match(r"(\d+(?:\.\d+)?) ?([KMGT]?)(?:i?B|bytes)?", text)
+    match = re.match(f"({AMOUNT}) ?([KMGT]?)(?:i?B|bytes)?", text)
     return int(float(match[1]) * UNITS[match[2]]) if match else None

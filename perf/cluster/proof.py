@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from perf.cluster.scheduler import Phase, Seen
 from perf.cluster.script import FINISHED, NO_REPOSITORY
 from perf.launch.text import harmless, shorten
+from perf.whole import whole
 
 NEAR_LIMIT = "USR1"
 
@@ -89,9 +90,10 @@ class Ending:
 def parse_marker(text: str) -> Marker | None:
     """Read an ``exit_code`` file: status, time, and perhaps a signal. None where it is none."""
     parts = text.split()
-    if len(parts) < 2 or not parts[0].isdigit() or not parts[1].isdigit():
+    status, at = (whole(part) for part in parts[:2]) if len(parts) > 1 else (None, None)
+    if status is None or at is None:
         return None
-    return Marker(int(parts[0]), float(parts[1]), " ".join(parts[2:]))
+    return Marker(status, float(at), " ".join(parts[2:]))
 
 
 def decide(facts: Facts) -> Ending:

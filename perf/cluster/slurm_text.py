@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from perf.cluster.hostlist import NoHostlist, expanded
 from perf.cluster.scheduler import Phase, Seen, Usage
+from perf.whole import AMOUNT, NUMBER, whole
 
 PHASES = {
     "PENDING": Phase.PENDING,
@@ -82,7 +83,7 @@ def parse_squeue(text: str) -> dict[str, Seen]:
     found = {}
     for line in text.splitlines():
         parts = line.split("|", 4)
-        if len(parts) != 5 or not parts[0].strip().isdigit():
+        if len(parts) != 5 or whole(parts[0]) is None:
             continue
         job, word, start, nodes, reason = (part.strip() for part in parts)
         phase = phase_of(word)
@@ -135,22 +136,21 @@ def _usage(job: dict[str, str], steps: list[dict[str, str]]) -> Usage:
     """As `seff` computes it: the peak is the largest step's, each task counted with the largest one's memory."""
     submitted, started = parse_time(job["Submit"]), parse_time(job["Start"])
     peaks = [
-        size * max(1, int(step["NTasks"] or 0)) if step["NTasks"].isdigit() else size
+        size * max(1, whole(step["NTasks"]) or 0)
         for step in steps
         if (size := parse_size(step["MaxRSS"])) is not None
     ]
     tres = dict(part.split("=", 1) for part in job["AllocTRES"].split(",") if "=" in part)
-    gpus = tres.get("gres/gpu", "")
-    cores = int(job["NCPUS"]) if job["NCPUS"].isdigit() else None
+    cores, wall = whole(job["NCPUS"]), whole(job["ElapsedRaw"])
     return Usage(
         source="sacct",
-        wall_seconds=float(job["ElapsedRaw"]) if job["ElapsedRaw"].isdigit() else None,
+        wall_seconds=None if wall is None else float(wall),
         cpu_seconds=parse_duration(job["TotalCPU"]),
         cores=cores,
         peak_memory_bytes=max(peaks, default=None),
         memory_bytes=parse_size(tres.get("mem", "")) or parse_asked_memory(job["ReqMem"], cores),
         # A job without GPUs has no such entry; that is a count of 0, not an unknown one, where TRES are told at all.
-        gpus=(int(gpus) if gpus.isdigit() else 0) if tres else None,
+        gpus=(whole(tres.get("gres/gpu", "")) or 0) if tres else None,
         nodes=_nodes(job["NodeList"]),
         queue_seconds=started - submitted if started is not None and submitted is not None else None,
     )
@@ -161,7 +161,7 @@ def parse_scontrol(text: str) -> dict[str, Seen]:
     found = {}
     for line in text.splitlines():
         fields = dict(re.findall(r"(?:^|\s)([A-Za-z]+)=(\S*)", line))
-        if not fields.get("JobId", "").isdigit() or "JobState" not in fields:
+        if whole(fields.get("JobId", "")) is None or "JobState" not in fields:
             continue
         status, signal = parse_exit(fields.get("ExitCode", ""))
         reason = fields.get("Reason", "")
@@ -190,7 +190,7 @@ def parse_sinfo(text: str) -> list[str]:
 
 def parse_exit(text: str) -> tuple[int | None, int | None]:
     """Read ``status:signal``."""
-    match = re.fullmatch(r"(\d+):(\d+)", text)
+    match = re.fullmatch(f"({NUMBER}):({NUMBER})", text)
     return (int(match[1]), int(match[2])) if match else (None, None)
 
 
@@ -198,13 +198,13 @@ def parse_time(text: str) -> float | None:
     """Read a local time such as ``2026-11-28T06:41:36``; None for ``Unknown``, ``N/A`` and ``None``."""
     try:
         return datetime.datetime.strptime(text, "%Y-%m-%dT%H:%M:%S").astimezone().timestamp()
-    except ValueError:
+    except (ValueError, OverflowError):  # a day before the clock's first
         return None
 
 
 def parse_duration(text: str) -> float | None:
     """Read ``[days-]hours:minutes:seconds``, ``minutes:seconds.fraction`` and the like; seconds."""
-    match = re.fullmatch(r"(?:(?:(\d+)-)?(\d+):)?(\d+):(\d+(?:\.\d+)?)", text)
+    match = re.fullmatch(rf"(?:(?:({NUMBER})-)?({NUMBER}):)?({NUMBER}):({AMOUNT})", text)
     if not match:
         return None
     days, hours, minutes, seconds = (float(part or 0) for part in match.groups())
@@ -213,7 +213,7 @@ def parse_duration(text: str) -> float | None:
 
 def parse_size(text: str) -> int | None:
     """Read a size such as ``2053M``, ``415.5K`` or ``1024``, in bytes; MaxRSS without a unit is bytes."""
-    match = re.fullmatch(r"(\d+(?:\.\d+)?)([KMGTP]?)", text)
+    match = re.fullmatch(f"({AMOUNT})([KMGTP]?)", text)
     return int(float(match[1]) * UNITS[match[2]]) if match else None
 
 

@@ -23,6 +23,7 @@ from perf.launch.claims import Claim, Claims, LockError
 from perf.launch.lock import NO_NAME, REPEAT_SECONDS, holder_note, lock_folder, parse_holder, prepare_folder
 from perf.launch.telemetry.reading import bare_uuid
 from perf.launch.text import harmless
+from perf.whole import whole
 
 LOOK_SECONDS = 0.2
 """Between two looks of one who waits. A launch takes seconds at least."""
@@ -274,8 +275,7 @@ def _file(card: str) -> str:
 
 
 def _number(name: str) -> int:
-    digits = name.removeprefix(TICKET).partition("-")[0]
-    return int(digits) if digits.isascii() and digits.isdigit() and len(digits) < 19 else 0
+    return whole(name.removeprefix(TICKET).partition("-")[0]) or 0
 
 
 __all__ = ["LeaseError", "Leases", "LockError", "Request", "card_name", "grant", "prefer", "visible_words"]

@@ -15,6 +15,7 @@ from pathlib import Path
 import psutil
 
 from perf.launch.environment import DRIVER, MARKER
+from perf.whole import whole
 
 GRACE_SECONDS = 10.0
 """From SIGTERM to SIGKILL: torchrun and the ranks need a moment to close NCCL and logs; Slurm grants 30 s in all."""
@@ -95,10 +96,11 @@ def left_over() -> list[psutil.Process]:
 
     def orphaned(environ: dict[str, str]) -> bool:
         namespace, _, rest = environ.get(DRIVER, "").partition("/")
-        pid, _, started = rest.partition("/")
-        if namespace != _namespace() or not pid.isdigit():
+        number, _, started = rest.partition("/")
+        pid = whole(number)
+        if namespace != _namespace() or pid is None:
             return False
-        fields = _stat(int(pid))
+        fields = _stat(pid)
         return not fields or fields[STAT_START_TIME] != started or fields[0] in ("Z", "X")
 
     return own_processes(orphaned)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from perf.whole import whole
+
 HEADER = re.compile(r"^(Current thread|Thread) 0x[0-9a-f]+\b.*\(most recent call first\):\s*$")
 FRAME = re.compile(r'^  File "(.*)", line (\d+|\?\?\?) in (.*)$')
 
@@ -97,8 +99,7 @@ def _threads(text: str) -> list[tuple[bool, tuple[Frame, ...]]]:
             threads.append((header[1] == "Current thread", []))
             inside = True
         elif inside and frame:
-            number = int(frame[2]) if frame[2].isdigit() else 0
-            threads[-1][1].append(Frame(frame[1], number, frame[3]))
+            threads[-1][1].append(Frame(frame[1], whole(frame[2]) or 0, frame[3]))
         elif line and not line.startswith("  "):
             # Another section, such as the C stack that Python 3.14 adds.
             inside = False

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 import psutil
 
 from perf.launch.processes import exit_code_of_zombie, is_gone
+from perf.whole import whole
 
 DISCOVERY_SECONDS = 0.5
 """Looking for the ranks reads all of /proc, which costs milliseconds on a big node. It stops when all are known, long
@@ -117,7 +118,7 @@ def _rank_of(process: psutil.Process) -> int | None:
         value = process.environ().get("RANK", "")
     except (psutil.Error, OSError):
         return None
-    return int(value) if value.isdigit() else None
+    return whole(value)
 
 
 def _started(process: psutil.Process) -> float:

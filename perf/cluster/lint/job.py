@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 
 from perf.cluster.lint.reader import Command, Script, inner, options, own_length
+from perf.whole import whole
 
 MPI = {"mpirun", "mpiexec", "orterun"}
 LAUNCHERS = {"srun", "jsrun", *MPI}
@@ -77,8 +78,7 @@ def count(text: str | None) -> int | None:
     """Read a count: "4", and the last part of "gpu:a100:4". None for a variable, a range or a word."""
     if text is None:
         return None
-    last = text.split(",")[0].rpartition(":")[2].strip()
-    return int(last) if last.isascii() and last.isdigit() else None
+    return whole(text.split(",")[0].rpartition(":")[2])
 
 
 def size_of(script: Script) -> Size:
@@ -127,7 +127,8 @@ def _gpus(asked: dict[str, str], nodes: int | None) -> int | None:
         return count(asked["--gpus-per-node"])
     for part in asked.get("--gres", "").split(","):
         if part.startswith("gpu"):
-            return 1 if part == "gpu" else count(part) if part.rpartition(":")[2].isdigit() else 1
+            each = count(part)
+            return 1 if each is None else each
     if "--gpus" in asked and nodes == 1:
         return count(asked["--gpus"])
     return None

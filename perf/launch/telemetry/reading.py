@@ -12,6 +12,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from perf.whole import whole
+
 TELEMETRY_FILE = "telemetry.jsonl"
 """In the launch's folder, one line a look."""
 
@@ -142,7 +144,8 @@ def choose_indices(
         return list(range(count))
     chosen: list[int] = []
     for word in visible.split(","):
-        place = int(word) if word.strip().isdigit() else uuids.get(bare_uuid(word), -1)
+        number = whole(word)
+        place = uuids.get(bare_uuid(word), -1) if number is None else number
         if not 0 <= place < count:
             # As CUDA reads it: what follows a word that names no card is not seen.
             break

@@ -17,6 +17,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import IO
 
+from perf.whole import whole
+
 NICE = 10
 """A rank that wants its core gets it first."""
 
@@ -42,14 +44,15 @@ class Edges:
         *lines, self._rest = (self._rest + text).split("\n")
         what = ""
         for line in lines:
-            rank, _, word = line.partition(" ")
-            if not rank.isdigit() or word not in ("open", "close"):
+            number, _, word = line.partition(" ")
+            rank = whole(number)
+            if rank is None or word not in ("open", "close"):
                 continue
             before = bool(self.open_ranks)
             if word == "open":
-                self.open_ranks.add(int(rank))
+                self.open_ranks.add(rank)
             else:
-                self.open_ranks.discard(int(rank))
+                self.open_ranks.discard(rank)
             if before != bool(self.open_ranks):
                 what = word
         return what

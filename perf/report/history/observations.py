@@ -141,4 +141,4 @@ def series_of(observations: Iterable[Observation]) -> list[Series]:
 
 def _natural(text: str) -> list[tuple[int, str]]:
     """Sort 8 before 16."""
-    return [(int(part), "") if part.isdigit() else (-1, part) for part in re.split(r"(\d+)", text) if part]
+    return [(int(part), "") if part.isdecimal() else (-1, part) for part in re.split(r"(\d+)", text) if part]

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from perf.cluster.lsf import Lsf
 from perf.cluster.lsf_text import FIELDS, parse_bjobs, parse_bsub
@@ -144,3 +146,18 @@ def test_cancelling_what_has_ended_is_no_error(site, fake_command):
 def test_what_bsub_says(text, job):
     """An id, or none."""
     assert job == parse_bsub(text)
+
+
+words = st.text(st.sampled_from("0129¹٣.:-+KMGTB /*^eE\n"), max_size=400) | st.text(max_size=30)
+
+
+@given(st.lists(words, max_size=len(FIELDS)), words)
+@example([], "9" * 400 + " Gbytes")
+@example(["¹"], "¹")
+def test_any_text_is_survived(parts, word):
+    """Whatever a site's wrapper prints, parsing raises nothing."""
+    parse_bsub(word)
+    parse_bjobs("\n".join(parts))
+    parse_bjobs(
+        "^".join(["1", *(part.replace("\n", " ") for part in [*parts, *[word] * len(FIELDS)])][: len(FIELDS)])
+    )

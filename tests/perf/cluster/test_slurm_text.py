@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from perf.cluster.scheduler import Phase
@@ -150,12 +150,13 @@ def test_memory_that_was_asked_for_before_21_08():
     assert None is parse_asked_memory("2Gc", None)
 
 
-lines = st.lists(
-    st.text(st.characters(blacklist_categories=("Cs",)), max_size=30) | st.just("|" * 12), max_size=5
-)
+words = st.text(st.sampled_from("0129¹٣.:-+KMGT =/|eE\n"), max_size=400) | st.text(max_size=30)
+lines = st.lists(words | st.just("|" * 12), max_size=5)
 
 
 @given(lines)
+@example(["¹"])
+@example(["9" * 400 + "K"])
 def test_any_text_is_survived(parts):
     """Whatever a site's wrapper prints, parsing raises nothing."""
     text = "\n".join(parts)
