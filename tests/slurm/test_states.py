@@ -156,11 +156,11 @@ def test_requeued_job_runs_again(slurm, record):
     slurm.cluster.run("scontrol", "requeue", str(job))
     slurm.wait(job, "PENDING")
     slurm.wait_accounted(job, "REQUEUED")
-    # Counted, and its start put off, only when its node is done with the first run; the database may know before.
     slurm.until("counted", lambda: slurm.fields(job)["Restarts"] == "1")
     record("requeued-pending", "A job that was requeued and waits.", slurm, job)
-    # Slurm lets a requeued job wait for two minutes.
-    slurm.cluster.run("scontrol", "update", f"JobId={job}", "StartTime=now")
+    # Slurm lets a requeued job wait for two minutes. Not at once: in the second in which a node killed a job it refuses
+    # to start it ("already killed, do not launch batch job"), and the job is FAILED.
+    slurm.cluster.run("scontrol", "update", f"JobId={job}", "StartTime=now+2")
     assert "COMPLETED" == slurm.wait(job)
     slurm.wait_accounted(job, "COMPLETED")
     record("requeued-completed", "A job that was requeued, ran again and completed.", slurm, job)
