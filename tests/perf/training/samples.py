@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 from hypothesis import strategies as st
-from torch.utils.data import Dataset
+from torch.utils.data import Dataset, TensorDataset
 from torchvision import transforms
 
 from models import mnist_generated
@@ -97,3 +97,8 @@ def same(one: list[list[Any]], other: list[list[Any]], tolerance: float = 0.0) -
         a.dtype == b.dtype and a.shape == b.shape and torch.allclose(a, b, rtol=0, atol=tolerance)
         for a, b in pairs
     )
+
+
+def numbered(samples: int) -> TensorDataset:
+    """Samples that are their own number, with ten times it as target."""
+    return TensorDataset(torch.arange(samples), torch.arange(samples) * 10)
