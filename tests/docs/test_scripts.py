@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+from perf.report.stored import load
 
 SCRIPTS = Path(__file__).parents[2] / "docs" / "measurements"
 
@@ -83,3 +86,14 @@ def test_a_kept_run_is_shorter_and_names_no_path_of_its_machine(run, tmp_path):
     assert "~/.cache/stackproof/images" == kept["data"]["folder"]
     environment = json.loads((tmp_path / "kept" / "environment.json").read_text())
     assert {"cache_dir": "~/.cache/stackproof", "results": "results"} == environment["options"]
+
+
+def test_every_kept_run_is_whole_and_names_no_folder_of_its_machine():
+    """Today's suite reads each record that is kept, and none says whose folders it came from."""
+    folders = sorted(path.parent for path in SCRIPTS.rglob("records.jsonl"))
+    assert folders
+    for folder in folders:
+        text = "".join(path.read_text(encoding="utf-8") for path in folder.glob("*.json*"))
+        assert [] == re.findall(r"[\"' ](?:/root|/home|/tmp|/opt|/work)/[^\"' ]*", text), folder
+        lines = (folder / "records.jsonl").read_text(encoding="utf-8").splitlines()
+        assert len(lines) == len(load(folder).records)
