@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -75,6 +75,7 @@ class Servers:
         stdout: str,
         stderr: str,
         torchrun: Sequence[str] | None,
+        told: Callable[[], bool] = lambda: False,
     ) -> Fork:
         """Start a launch as a fork of the server of its stack and environment, which is started if need be.
 
@@ -90,6 +91,8 @@ class Servers:
             Paths of its logs.
         torchrun
             torchrun's arguments up to the module; None for a single process.
+        told
+            Whether the driver was told to end: nothing is waited for then.
 
         Raises
         ------
@@ -105,7 +108,14 @@ class Servers:
             "cores": sorted(os.sched_getaffinity(0)),
         }
         try:
-            return self._server(stack, environment, os.path.dirname(spec)).fork(request)
+            own = os.path.dirname(spec)
+            server = self._server(stack, environment, own, told)
+            try:
+                return server.fork(request, told)
+            except CannotFork:
+                # Else it could take the request up when somebody else is measured.
+                self._servers.pop(self._key(stack, environment, own)[0]).close()
+                raise
         except CannotFork as error:
             self._unfit[stack.python] = str(error)
             raise
@@ -150,14 +160,20 @@ class Servers:
         words = [f"{name}={shared[name]}" for name in sorted(shared)]
         return (*stack.before(), stack.python, *words), shared
 
-    def _server(self, stack: Stack, environment: Mapping[str, str], own: str) -> Server:
+    def _server(
+        self,
+        stack: Stack,
+        environment: Mapping[str, str],
+        own: str,
+        told: Callable[[], bool] = lambda: False,
+    ) -> Server:
         """Return the server for a launch, started if need be."""
         key, shared = self._key(stack, environment, own)
         if key in self._servers and self._is_used_up(self._servers[key]):
             self._servers.pop(key).close()
         if key not in self._servers:
             with bound(self._cores):
-                self._servers[key] = Server(stack, shared, self._log)
+                self._servers[key] = Server(stack, shared, self._log, told)
         return self._servers[key]
 
     def close(self) -> None:

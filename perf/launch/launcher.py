@@ -13,7 +13,7 @@ import shutil
 import socket
 import subprocess
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import psutil
@@ -105,19 +105,22 @@ def launch(
     observed = None
     with lock if lock is not None else contextlib.nullcontext():
         _prepare(spec, spec_path)
-        with Interruption() as interruption:
+        interruption = Interruption()
+        # A signal that was noted wins over what went wrong meanwhile: whoever sees an exception may go on.
+        with _delivered(interruption), interruption:
             # What a killed driver left behind would share the machine with what is timed now.
             end_all(left_over, patience.grace, lambda: interruption.happened)
             if not interruption.happened:
                 start: Callable[[], Started] = functools.partial(_start, spec, command, environment)
                 if servers is not None:
-                    start = functools.partial(_fork, spec, stack, command, environment, servers)
+                    start = functools.partial(
+                        _fork, spec, stack, command, environment, servers, lambda: interruption.happened
+                    )
                 # Read by the worker, which counts the launch's time limit from then on.
                 environment[contract.STARTED] = repr(time.monotonic())
                 how = {"steps": bool(place.step(1)), "forked": servers is not None}
                 with companion if companion is not None else contextlib.nullcontext():
                     observed = _run(spec, start, interruption, patience, companion, **how)
-        interruption.deliver()
     assert observed is not None, "an interrupted launch is delivered above"
     reason = why_unavailable(spec)
     if reason is not None:
@@ -143,6 +146,15 @@ def launch_environment(
     environment.update(compiler_caches(spec, stack, environment))
     environment[DRIVER] = driver_mark()
     return environment
+
+
+@contextlib.contextmanager
+def _delivered(interruption: Interruption) -> Iterator[None]:
+    """End in what the driver was told meanwhile, if it was."""
+    try:
+        yield
+    finally:
+        interruption.deliver()
 
 
 def _prepare(spec: LaunchSpec, spec_path: str) -> None:
@@ -225,7 +237,12 @@ def _run(
 
 
 def _fork(
-    spec: LaunchSpec, stack: Stack, command: list[str], environment: dict[str, str], servers: Servers
+    spec: LaunchSpec,
+    stack: Stack,
+    command: list[str],
+    environment: dict[str, str],
+    servers: Servers,
+    told: Callable[[], bool],
 ) -> Started:
     """Start the launch as a fork, which reads torchrun's options as torchrun reads them."""
     torchrun = command[command.index(TORCHRUN) + 1 : -1] if TORCHRUN in command else None
@@ -236,6 +253,7 @@ def _fork(
         stdout=os.path.join(spec.out_dir, STDOUT_FILE),
         stderr=os.path.join(spec.out_dir, STDERR_FILE),
         torchrun=torchrun,
+        told=told,
     )
 
 

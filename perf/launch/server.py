@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import selectors
@@ -11,7 +12,7 @@ import socket
 import subprocess
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -23,6 +24,9 @@ SERVER = "perf.training.server"
 
 READY_SECONDS = 180.0
 """The first import of torch on a busy parallel file system has taken minutes (`perf.launch.stack.PROBE_SECONDS`)."""
+
+ANSWER_LOOK_SECONDS = 0.2
+"""Between two looks whether the driver was told to end meanwhile."""
 
 STOP_SECONDS = 10.0
 """A server whose connection was closed ends what it started, within 10 s, and itself."""
@@ -78,6 +82,8 @@ class Server:
         What it is started in.
     log
         File that takes what it says itself; launches have logs of their own.
+    told
+        Whether the driver was told to end, while signals are only noted: waiting ends then.
 
     Raises
     ------
@@ -85,7 +91,13 @@ class Server:
         If it does not become ready.
     """
 
-    def __init__(self, stack: Stack, environment: Mapping[str, str], log: Path) -> None:
+    def __init__(
+        self,
+        stack: Stack,
+        environment: Mapping[str, str],
+        log: Path,
+        told: Callable[[], bool] = lambda: False,
+    ) -> None:
         # A socket's path may hold 107 bytes, which a run's folder may not leave.
         self._folder = tempfile.mkdtemp(prefix="stackproof-")
         self._received = b""
@@ -93,12 +105,14 @@ class Server:
         self._ended: dict[int, int] = {}
         self._gone = False
         try:
-            self._connection = self._start(stack, environment, log)
+            self._connection = self._start(stack, environment, log, told)
         except BaseException:
             shutil.rmtree(self._folder, ignore_errors=True)
             raise
 
-    def _start(self, stack: Stack, environment: Mapping[str, str], log: Path) -> socket.socket:
+    def _start(
+        self, stack: Stack, environment: Mapping[str, str], log: Path, told: Callable[[], bool]
+    ) -> socket.socket:
         path = os.path.join(self._folder, "socket")
         with socket.socket(socket.AF_UNIX) as listener, log.open("ab") as out:
             listener.bind(path)
@@ -114,53 +128,68 @@ class Server:
                 start_new_session=True,
             )
             try:
-                connection = self._accept(listener, log)
-            except KeyboardInterrupt:
-                os.killpg(self._process.pid, signal.SIGKILL)
+                return self._greeted(listener, log, told)
+            except BaseException:
+                with contextlib.suppress(ProcessLookupError):
+                    os.killpg(self._process.pid, signal.SIGKILL)
+                self._process.wait()
                 raise
-        connection.settimeout(READY_SECONDS)
-        first = self._read_line(connection)
-        if "ready" not in first:
-            connection.close()
-            raise CannotFork(str(first.get("unfit", "its server did not become ready")))
+
+    def _greeted(self, listener: socket.socket, log: Path, told: Callable[[], bool]) -> socket.socket:
+        """Wait until the server has imported torch, and return the connection to it."""
+        deadline = time.monotonic() + READY_SECONDS
+        connection: socket.socket | None = None
+        data = b""
+        try:
+            while not data.endswith(b"\n"):
+                try:
+                    if connection is None:
+                        connection = listener.accept()[0]
+                        connection.settimeout(listener.gettimeout())
+                    more = connection.recv(65536)
+                    data += more
+                except TimeoutError:
+                    more = b"."
+                # Connected and gone is told by its status, which comes a moment later.
+                if not more or self._process.poll() is not None:
+                    raise CannotFork(self._how_it_ended(log))
+                if told():
+                    raise CannotFork("the driver was told to end")
+                if time.monotonic() > deadline:
+                    raise CannotFork(f"its server was not ready after {READY_SECONDS:g} s")
+            first: dict[str, Any] = json.loads(data)
+            if "ready" not in first:
+                raise CannotFork(str(first.get("unfit", "its server did not become ready")))
+        except BaseException:
+            if connection is not None:
+                connection.close()
+            raise
+        assert connection is not None
         connection.setblocking(False)
         return connection
 
-    def _accept(self, listener: socket.socket, log: Path) -> socket.socket:
-        deadline = time.monotonic() + READY_SECONDS
-        while True:
-            try:
-                return listener.accept()[0]
-            except TimeoutError:
-                self._check_start(deadline, log)
+    def _how_it_ended(self, log: Path) -> str:
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._process.wait(STOP_SECONDS)
+        lines = last_lines(read_tail(log))
+        return (
+            f"its server ended with status {self._process.returncode}: {lines[-1] if lines else 'no output'}"
+        )
 
-    def _check_start(self, deadline: float, log: Path) -> None:
-        if self._process.poll() is not None:
-            lines = last_lines(read_tail(log))
-            raise CannotFork(
-                f"its server ended with status {self._process.returncode}: {lines[-1] if lines else 'no output'}"
-            )
-        if time.monotonic() > deadline:
-            os.killpg(self._process.pid, signal.SIGKILL)
-            raise CannotFork(f"its server was not ready after {READY_SECONDS:g} s")
-
-    def _read_line(self, connection: socket.socket) -> dict[str, Any]:
-        data = b""
-        while not data.endswith(b"\n"):
-            more = connection.recv(65536)
-            if not more:
-                return {}
-            data += more
-        found: dict[str, Any] = json.loads(data)
-        return found
-
-    def fork(self, request: Mapping[str, Any]) -> Fork:
+    def fork(self, request: Mapping[str, Any], told: Callable[[], bool] = lambda: False) -> Fork:
         """Start a launch.
+
+        Parameters
+        ----------
+        request
+            Of `perf.training.server`.
+        told
+            As of the server itself.
 
         Raises
         ------
         CannotFork
-            If the server has gone.
+            If the server has gone, or does not answer. It may still take the request up later: close it.
         """
         known = len(self._started)
         self._connection.setblocking(True)
@@ -172,9 +201,11 @@ class Server:
             self._connection.setblocking(False)
         deadline = time.monotonic() + READY_SECONDS
         while len(self._started) == known:
-            self._receive(1.0)
+            self._receive(ANSWER_LOOK_SECONDS)
             if self._gone or time.monotonic() > deadline:
                 raise CannotFork("its server has gone" if self._gone else "its server does not answer")
+            if told():
+                raise CannotFork("the driver was told to end")
         return Fork(self, self._started[-1])
 
     @property
@@ -207,6 +238,8 @@ class Server:
             message = json.loads(line)
             if "started" in message:
                 self._started.append(message["started"])
+                # The number may be one that an earlier launch had.
+                self._ended.pop(message["started"], None)
             elif "ended" in message:
                 self._ended[message["ended"]] = os.waitstatus_to_exitcode(message["status"])
 

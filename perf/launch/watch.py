@@ -37,7 +37,8 @@ class RankWatch:
     elsewhere
         Ranks that other nodes have: they can't be seen from here, and none of them counts as missing.
     named
-        Returns the PIDs of ranks that have said theirs; for forks, whose environment /proc does not show.
+        Returns the PIDs of ranks that have said theirs; for forks, whose environment /proc does not show. None of them
+        counts as missing: their agent, which started them, says how they ended.
     """
 
     def __init__(
@@ -88,7 +89,8 @@ class RankWatch:
         found = self._by_name() if self._named else self._by_variable(below)
         for rank, process in found.items():
             self.processes.setdefault(rank, process)
-        if self._elsewhere:
+        # Forks name themselves once they have read their data, which takes each its own time.
+        if self._elsewhere or self._named:
             return
         if self._first_found_at is None and self.processes:
             self._first_found_at = now

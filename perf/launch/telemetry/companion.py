@@ -42,9 +42,12 @@ class Companion:
     def __init__(self, spec: LaunchSpec, stack: Stack, environ: Mapping[str, str]) -> None:
         self._folder = Path(spec.out_dir)
         self._arguments = [*interpreter(), "-m", MODULE, spec.out_dir, *gpu_arguments(spec, stack.facts)]
-        # Without the launch's mark: what carries it is ended before its last look.
-        dropped = (MARKER, "PYTHONSAFEPATH", "PYTHONPATH" if sys.flags.ignore_environment else "")
+        # Without the launch's mark: what carries it is ended before its last look. Python's path is this driver's own:
+        # the launch's may lead to other packages, or to a planted fault.
+        dropped = (MARKER, "PYTHONSAFEPATH", "PYTHONPATH")
         self._environ = {name: value for name, value in environ.items() if name not in dropped}
+        if "PYTHONPATH" in os.environ and not sys.flags.ignore_environment:
+            self._environ["PYTHONPATH"] = os.environ["PYTHONPATH"]
         self._process: subprocess.Popen[bytes] | None = None
         self.problem = ""
 

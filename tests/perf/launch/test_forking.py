@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import socket
 import subprocess
 import sys
 import time
@@ -13,12 +14,13 @@ import pytest
 from launch_records import spec_of
 
 from perf.catalogue import home
+from perf.launch import server as server_module
 from perf.launch.cores import bound
 from perf.launch.failure import LaunchFailed, NotAvailable
 from perf.launch.forking import Servers
 from perf.launch.launcher import launch, launch_environment
 from perf.launch.processes import in_session
-from perf.launch.server import CannotFork
+from perf.launch.server import CannotFork, Fork, Server
 from perf.launch.stack import Stack
 
 STACK = Stack("this", sys.executable, {})
@@ -196,6 +198,54 @@ def test_a_server_that_died_is_not_asked_again(spec, tmp_path):
         with pytest.raises(CannotFork, match="has gone"):
             forked(spec(), servers)
         assert "has gone" in servers.why_not(STACK)
+
+
+def test_a_server_that_does_not_answer_is_ended(spec, tmp_path, monkeypatch):
+    """Else it would take the request up later, beside the launch that was started in its place."""
+    with Servers(tmp_path / "log") as servers:
+        servers.start(STACK, launch_environment(spec(), STACK, os.environ), spec().out_dir)
+        (server,) = servers._servers.values()
+        psutil.Process(server._process.pid).suspend()
+        monkeypatch.setattr(server_module, "READY_SECONDS", 0.5)
+        monkeypatch.setattr(server_module, "STOP_SECONDS", 0.5)
+        with pytest.raises(CannotFork, match="does not answer"):
+            forked(spec(), servers)
+
+        assert {} == servers._servers
+        assert server._process.poll() is not None
+
+
+def test_a_driver_that_is_told_to_end_does_not_wait_for_a_server(spec, tmp_path):
+    """While a launch starts its server signals are only noted; the wait asks whether there was one."""
+    with Servers(tmp_path / "log") as servers, pytest.raises(CannotFork, match="told to end"):
+        servers.fork(
+            STACK,
+            launch_environment(spec(), STACK, os.environ),
+            spec=os.path.join(spec().out_dir, "spec.json"),
+            stdout=os.devnull,
+            stderr=os.devnull,
+            torchrun=None,
+            told=lambda: True,
+        )
+
+
+def test_a_number_that_is_used_again_is_a_launch_that_runs():
+    """Process numbers come round: what an earlier launch with it ended with says nothing of the next one."""
+    mine, its = socket.socketpair()
+    mine.setblocking(False)
+    server = Server.__new__(Server)
+    server._connection, server._received, server._started, server._ended, server._gone = (
+        mine,
+        b"",
+        [],
+        {},
+        False,
+    )
+    with mine, its:
+        its.sendall(b'{"started": 42}\n{"ended": 42, "status": 256}\n')
+        assert 1 == Fork(server, 42).poll()
+        its.sendall(b'{"started": 42}\n')
+        assert Fork(server, 42).poll() is None
 
 
 def test_a_stack_without_torch_can_t_be_forked(spec, tmp_path):

@@ -18,6 +18,7 @@ from perf.launch import processes
 from perf.launch.command import marker
 from perf.launch.failure import LaunchFailed, NotAvailable
 from perf.launch.launcher import launch
+from perf.launch.server import CannotFork
 from perf.launch.signals import Terminated
 from perf.launch.stack import Stack
 from perf.launch.waiting import Patience, Waiting
@@ -211,6 +212,19 @@ def test_sigterm_raises_terminated_which_pytest_ends_for(run_fake, tmp_path):
     """SIGTERM with its default action ends the launch and raises an interrupt that says so."""
     with signal_once_running(tmp_path / "out", signal.SIGTERM), pytest.raises(Terminated, match="SIGTERM"):
         run_fake("hang")
+
+
+def test_a_signal_wins_over_what_went_wrong_meanwhile(make_spec, tmp_path):
+    """A scheduler that ends a job ends the server too: who sees only the server's end would launch again, fresh."""
+
+    class Dying:
+        def fork(self, *ignored, **_):
+            os.kill(os.getpid(), signal.SIGTERM)
+            raise CannotFork("its server has gone")
+
+    spec = make_spec(strategy="single", ranks_per_node=1, out_dir=str(tmp_path))
+    with pytest.raises(Terminated, match="SIGTERM"):
+        launch(spec, Stack("s", sys.executable), lock=None, servers=Dying(), telemetry=False)
 
 
 def test_a_killed_driver_leaves_a_worker_that_the_next_launch_ends(

@@ -82,6 +82,21 @@ def test_a_rank_that_ended_before_it_was_ever_seen_counts_as_ended(agent, monkey
     assert {0, 1} == set(watch.alive())
 
 
+def test_a_fork_that_names_itself_late_is_no_rank_that_ended(agent, monkeypatch):
+    """Forks say who they are once they have read their data; one may take seconds longer than another."""
+    process, pids = agent
+    monkeypatch.setattr(watch_module, "MISSING_SECONDS", 0.0)
+    monkeypatch.setattr(watch_module, "DISCOVERY_SECONDS", 0.0)
+    named = {0: pids[0]}
+    watch = RankWatch(psutil.Process(process.pid), 2, direct=False, named=lambda: named)
+    for _ in range(3):
+        watch.look()
+    assert {} == watch.ended_at
+    named[1] = pids[1]
+    watch.look()
+    assert {0, 1} == set(watch.alive())
+
+
 def test_an_only_rank_is_the_process_itself():
     """A launch without torchrun needs no search."""
     me = psutil.Process()

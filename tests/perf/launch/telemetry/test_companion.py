@@ -9,6 +9,7 @@ import time
 import pytest
 
 from perf import contract
+from perf.faults.plant import planted_environment
 from perf.launch.stack import Stack
 from perf.launch.telemetry import companion as module
 from perf.launch.telemetry.companion import Companion, gpu_arguments, interpreter
@@ -41,6 +42,17 @@ def test_a_launch_is_sampled_from_begin_to_end(make_spec, tmp_path):
     assert "last" == samples[-1].why
     assert any(s.host.processes for s in samples)
     assert not pipe.exists()
+
+
+def test_a_fault_that_is_planted_in_a_launch_is_none_of_its_sampler(make_spec, tmp_path, monkeypatch):
+    """Python's path leads to planted faults; the sampler has the driver's own."""
+    monkeypatch.setenv("PYTHONPATH", "/driver/packages")
+    spec = make_spec(out_dir=str(tmp_path))
+    planted = planted_environment("one-core", os.environ)
+    assert "/driver/packages" != planted["PYTHONPATH"]
+    assert "/driver/packages" == Companion(spec, STACK, planted)._environ["PYTHONPATH"]
+    monkeypatch.delenv("PYTHONPATH")
+    assert "PYTHONPATH" not in Companion(spec, STACK, planted)._environ
 
 
 def test_a_sampler_that_fails_costs_telemetry_and_no_launch(make_spec, tmp_path, monkeypatch):
