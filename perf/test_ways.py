@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import statistics
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -70,7 +71,7 @@ def test_forward_share_is_told(pair: Pair, bench: Any, limits: Judge) -> None:
 def test_autotuning_does_not_slow_dataparallel(pair: Pair, limits: Judge) -> None:
     """Autotuning by cuDNN, there to make steps faster, does not make DataParallel's several times slower."""
 
-    def second(new: Measurement, found: Judgement) -> Judgement:
+    def second(sides: Sequence[Measurement], found: Judgement) -> Judgement:
         if found.verdict is not Verdict.FAIL:
             return found
         return dataclasses.replace(found, reasons=(AUTOTUNING, *found.reasons))

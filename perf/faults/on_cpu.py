@@ -11,6 +11,8 @@ ON_CPU = (
         "All threads and loader workers are bound to one core.",
         INVALID,
         r"2 cores were promised on .*, but the ranks may use 1\.",
+        # A fork binds itself to the cores that its launch was given, after the plant has bound the server.
+        fresh=True,
     ),
     Fault(
         "no-workers",

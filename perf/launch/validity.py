@@ -107,9 +107,10 @@ def _cores_in_words(spec: LaunchSpec, ranks: Sequence[RankRecord]) -> list[str]:
     allowed = cores_by_host(ranks)
     if not allowed:
         return []
-    # The promise counts too: a quota of the container limits cores without a rank seeing it in its affinity.
+    # By what was promised: who may use less than that was bound wrongly, which makes the launch invalid. The promise
+    # knows a container's quota too, which no rank sees in its affinity.
     cores, needed = min(spec.cores, *allowed.values()), cores_needed(spec)
-    if needed > cores:
+    if needed > spec.cores:
         return [OVERSUBSCRIBED]
     if spec.plan == "rates":
         return []  # on a GPU the host has next to nothing to do, and says how fast one core does it

@@ -7,6 +7,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 
 from perf import records
+from perf.launch.validity import OVERSUBSCRIBED
 from perf.limits import Override
 from perf.suite.diagnosing import diagnosis_of
 from perf.suite.fitness import replaced_in_words
@@ -86,8 +87,11 @@ class Finisher:
         Unproven
             It is anything else but a pass.
         """
-        oversubscribed = [side.member.id for side in sides if "oversubscribed" in side.first.flags]
-        if oversubscribed:
+        oversubscribed = [
+            side.member.id for side in sides if any(OVERSUBSCRIBED in one.flags for one in side.launches)
+        ]
+        # What is not fit to be used stays so, and fails the run, however many workers it asked for.
+        if oversubscribed and judgement.verdict is not Verdict.INVALID:
             judgement = changed(
                 judgement,
                 Verdict.UNREFERENCED,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from perf.contract import LaunchRecord
-from perf.launch.validity import UNSTEADY
+from perf.launch.validity import STACK_KEYS, UNSTEADY
 from perf.suite.source import Measurement
 from perf.verdict.steady import too_unsteady
 
@@ -36,16 +36,30 @@ def unfit_in_words(sides: Sequence[Measurement]) -> tuple[str, ...]:
     """Return why launches of the sides cannot be judged: facts about the machine or the work, never their times."""
     launches = [launch for side in sides for launch in side.launches]
     hosts = _mixed("hosts", {" and ".join(sorted(set(launch.host))) for launch in launches})
-    return (*hosts, *mixed_stacks(launches), *invalid_in_words(sides))
+    return (*hosts, *mixed_stacks(launches), *mixed_ways(launches), *invalid_in_words(sides))
 
 
 def mixed_stacks(launches: Sequence[LaunchRecord]) -> tuple[str, ...]:
     """Say whether one side of a comparison, or all launches where there is one, come from several stacks."""
     found: tuple[str, ...] = ()
     for side in sorted({launch.side for launch in launches}):
-        mine = [launch for launch in launches if launch.side == side]
-        found += _mixed("stacks", {f"torch {launch.stack.get('torch')}" for launch in mine})
+        stacks = [launch.stack for launch in launches if launch.side == side]
+        # Those of its parts that are not the same in all, torch first: they name the stack well enough.
+        keys = [key for key in ("torch", *STACK_KEYS) if len({stack.get(key) for stack in stacks}) > 1]
+        found += _mixed("stacks", {f"{keys[0]} {stack.get(keys[0])}" for stack in stacks} if keys else set())
     return found
+
+
+def mixed_ways(launches: Sequence[LaunchRecord]) -> tuple[str, ...]:
+    """Say whether launches were made in different ways: by fork and fresh, alone on their node and beside others.
+
+    Two sides of a comparison may differ in how they were started, where that is what is compared.
+    """
+    found: tuple[str, ...] = ()
+    for side in sorted({launch.side for launch in launches}):
+        found += _mixed("launchers", {launch.launcher for launch in launches if launch.side == side})
+    words = {True: "beside others", False: "alone on a node"}
+    return (*found, *_mixed("conditions", {words[launch.shared_node] for launch in launches}))
 
 
 def _mixed(what: str, found: set[str]) -> tuple[str, ...]:

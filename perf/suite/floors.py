@@ -9,7 +9,7 @@ import statistics
 from collections.abc import Iterable, Sequence
 
 from perf.contract import LaunchRecord
-from perf.verdict.configuration import configuration
+from perf.verdict.configuration import configuration, differences
 from perf.verdict.confirm import judge_floor
 from perf.verdict.floors import Occasion
 from perf.verdict.known import Known, Library
@@ -18,7 +18,7 @@ from perf.verdict.outcome import Judgement, Verdict
 from perf.verdict.plausible import above_reference
 from perf.verdict.power import below_power_floor
 
-__all__ = ["floor_judgement", "low_power", "node_of", "occasions_of", "variant_of"]
+__all__ = ["confirming", "floor_judgement", "low_power", "node_of", "occasions_of", "variant_of"]
 
 
 def node_of(launch: LaunchRecord) -> str:
@@ -92,6 +92,26 @@ def floor_judgement(
                 judgement, verdict=Verdict.INVALID, reasons=(*too_good, *judgement.reasons)
             )
     return dataclasses.replace(judgement, reasons=(*judgement.reasons, *found.notes)), found
+
+
+def confirming(
+    earlier: Iterable[LaunchRecord], now: LaunchRecord
+) -> tuple[list[LaunchRecord], tuple[str, ...]]:
+    """Return which launches of an earlier run a launch of this one can confirm, and why the others can't be.
+
+    What was not fit to be used then shows nothing now, and other work, or work beside others, is another number.
+    """
+    kept, why = [], []
+    for launch in earlier:
+        changed = differences(configuration(launch), configuration(now))
+        if not launch.valid:
+            why.append(f"{launch.launch} of {launch.run} was not fit to be used: {launch.reasons[0]}")
+        elif changed:
+            why.append(f"{launch.launch} of {launch.run} is of another configuration: {'; '.join(changed)}.")
+        else:
+            kept.append(launch)
+    words = (f"{len(why)} launches of the run to be confirmed were left out; {why[0]}",) if why else ()
+    return kept, words
 
 
 def low_power(launches: Sequence[LaunchRecord], library: Library) -> tuple[str, ...]:

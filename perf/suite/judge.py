@@ -15,10 +15,11 @@ from perf.suite.finishing import Finisher, changed, not_judged
 from perf.suite.fitness import (
     invalid_in_words,
     mixed_stacks,
+    mixed_ways,
     unfit_in_words,
     unsteady_in_words,
 )
-from perf.suite.floors import floor_judgement, low_power
+from perf.suite.floors import confirming, floor_judgement, low_power
 from perf.suite.plan import launches_planned
 from perf.suite.question import Question
 from perf.suite.source import Measurement, Source
@@ -43,8 +44,8 @@ from perf.verdict.plausible import negative_share, too_efficient
 from perf.verdict.portable import judge_portable
 from perf.verdict.scaling import with_rate
 
-Second = Callable[[Measurement, Judgement], Judgement]
-"""Looks at a decided judgement of a ratio, and at the side that was judged, once more."""
+Second = Callable[[Sequence[Measurement], Judgement], Judgement]
+"""Looks at a decided judgement of a ratio, and at its sides (the judged one first), once more."""
 
 
 class Judge:
@@ -115,9 +116,10 @@ class Judge:
         """Hold a measurement against what its system is known to do."""
         what = METRICS[metric]
         sentence = f"{metric} of {measured.member.id}"
-        launches = [*self._earlier(measured.member), *measured.launches]
+        earlier, left_out = confirming(self._earlier(measured.member), measured.first)
+        launches = [*earlier, *measured.launches]
         # A floor is held on each node by itself, so launches from several hosts are no mixture here.
-        unfit = (*mixed_stacks(launches), *invalid_in_words([measured]))
+        unfit = (*mixed_stacks(launches), *mixed_ways(launches), *invalid_in_words([measured]))
         if unfit:
             question = Question(metric, what.unit, measured.member, None, None, sentence, floor=True)
             self._finisher.finish(question, not_judged([measured], None, unfit), [measured])
@@ -132,6 +134,8 @@ class Judge:
             idle = low_power(launches, self._library)
             if idle:
                 judgement = changed(judgement, Verdict.INVALID, idle)
+        judgement = self._steady(judgement, [measured])
+        judgement = dataclasses.replace(judgement, reasons=(*judgement.reasons, *left_out))
         self._finisher.finish(question, judgement, [measured], known)
 
     def ratio(
@@ -154,7 +158,7 @@ class Judge:
 
         def judge(sides: Sequence[Measurement], cap: int) -> Judgement:
             found = judge_ratio(sides[0].step_medians, sides[1].step_medians, limit=limit.value, cap=cap)
-            return second(sides[0], found) if second and found.verdict is not None else found
+            return second(sides, found) if second and found.verdict is not None else found
 
         def too_good(sides: Sequence[Measurement]) -> tuple[str, ...]:
             return () if can_be_faster else too_efficient(sides[1].step_medians, sides[0].step_medians)
@@ -168,8 +172,17 @@ class Judge:
         is larger and nothing scales worse (`perf.verdict.scaling`).
         """
 
-        def second(new: Measurement, found: Judgement) -> Judgement:
-            return with_rate(found, floor_judgement(new.launches, METRICS["throughput"], self._library)[0])
+        def second(sides: Sequence[Measurement], found: Judgement) -> Judgement:
+            (rate, many), (alone, one) = (
+                floor_judgement(side.launches, METRICS["throughput"], self._library) for side in sides
+            )
+            certain = one is not None and not one.floor.provisional
+            return with_rate(
+                found,
+                rate,
+                certain=many is not None and not many.floor.provisional,
+                faster=alone.estimate / one.floor.centre if one is not None and certain else None,
+            )
 
         self.ratio(pair, limit, can_be_faster=pair.new.variant.batch is not None, second=second)
 
@@ -337,11 +350,17 @@ class Judge:
             reasons = too_good(sides)
             if reasons:
                 judgement = changed(judgement, Verdict.INVALID, reasons)
-        unsteady = unsteady_in_words(sides)
-        if unsteady and judgement.verdict in (Verdict.PASS, Verdict.FAIL):
-            judgement = changed(judgement, Verdict.INCONCLUSIVE, unsteady)
+        judgement = self._steady(judgement, sides)
         judgement = dataclasses.replace(judgement, reasons=(*judgement.reasons, *why(judgement)))
         self._finisher.finish(question, judgement, sides)
+
+    @staticmethod
+    def _steady(judgement: Judgement, sides: Sequence[Measurement]) -> Judgement:
+        """Return a judgement; where too many launches of a side drift it decides nothing."""
+        unsteady = unsteady_in_words(sides)
+        if unsteady and judgement.verdict in (Verdict.PASS, Verdict.FAIL):
+            return changed(judgement, Verdict.INCONCLUSIVE, unsteady)
+        return judgement
 
     def _cap(self, member: Member) -> int:
         """Return how many launches a side a judgement may come to: a group that is only looked at has one."""

@@ -1,7 +1,8 @@
 """Scaling judged by efficiency and by throughput together; and its numbers in words. Pure.
 
 Efficiency is a ratio with one device's rate below it: a stack on which one device became faster has a lower efficiency
-though nothing scales worse. So a miss counts where the rate on all devices is not what it is known to be either.
+though nothing scales worse. So a miss does not count where the rate on all devices is what it is known to be, and one
+device is so much faster than it is known to be that this is the miss.
 """
 
 from __future__ import annotations
@@ -16,30 +17,45 @@ from perf.verdict.words import rounded
 __all__ = ["efficiencies", "efficiencies_in_words", "slowest_rank", "with_rate"]
 
 
-def with_rate(efficiency: Judgement, rate: Judgement) -> Judgement:
+def with_rate(efficiency: Judgement, rate: Judgement, *, certain: bool, faster: float | None) -> Judgement:
     """Return what efficiency and throughput say together.
 
     Parameters
     ----------
     efficiency
-        The judgement of the ratio of step times.
+        The judgement of the ratio of step times: those on all devices over those on one.
     rate
         The judgement of the throughput on all devices against its floor.
+    certain
+        Whether that floor is more than provisional.
+    faster
+        The throughput on one device over what it is known to be; None where that is not known for certain.
 
     Returns
     -------
     Judgement
-        A miss becomes a pass where the throughput keeps its floor. Where there is no floor, the miss says so.
+        A miss becomes a pass where the throughput on all devices keeps its floor, and with one device as fast as it is
+        known to be the ratio would keep its limit. Else it stays, and says what else is known.
     """
     if efficiency.verdict is not Verdict.FAIL:
         return efficiency
-    if rate.verdict is Verdict.PASS:
+    if rate.verdict is Verdict.PASS and certain and faster is not None:
+        # With a rate of one device that is 1 / faster of this one, its steps take longer by as much.
+        known = efficiency.estimate / faster
+        told = f"one device has {faster:.3f} times the throughput that it is known to have"
+        if known <= efficiency.limit:
+            words = (
+                f"The throughput on all devices, {rounded(rate.estimate)} samples/s, keeps its floor, and {told}: held "
+                f"against that, the ratio is {known:.3f}. One device became faster, and nothing scales worse."
+            )
+            return dataclasses.replace(efficiency, verdict=Verdict.PASS, reasons=(words, *efficiency.reasons))
+        words = f"The throughput on all devices keeps its floor; but {told}, which does not explain the miss."
+    elif rate.verdict is Verdict.PASS:
         words = (
-            f"The efficiency is below its floor and the throughput, {rounded(rate.estimate)} samples/s, is not: one "
-            f"device became faster, and nothing scales worse."
+            "The throughput on all devices keeps its floor; but whether one device became faster is not known for "
+            "certain here, so efficiency alone was judged."
         )
-        return dataclasses.replace(efficiency, verdict=Verdict.PASS, reasons=(words, *efficiency.reasons))
-    if rate.verdict is Verdict.UNREFERENCED:
+    elif rate.verdict is Verdict.UNREFERENCED:
         words = "The throughput on all devices has no floor here, so efficiency alone was judged."
     else:
         words = f"The throughput on all devices does not keep its floor either ({rate.verdict})."

@@ -106,6 +106,8 @@ def test_fewer_cores_than_promised_are_told_with_the_numbers(make_spec, make_ran
         "4 cores were promised on n1 (threads of 2 ranks and loader workers need 4), but the ranks may use 3. "
         "Look for a binding that cuts them (taskset, srun --cpu-bind, a cpuset)." == reason
     )
+    # It did not ask for more than there is: it was given less than it was promised.
+    assert [] == flags_of(make_spec(), ranks)
 
 
 def test_an_explicitly_larger_variant_is_flagged_and_not_unfit(make_spec, make_rank):

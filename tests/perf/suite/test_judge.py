@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import dataclasses
+
 import pytest
 from launch_records import PAIR_GROUP, record_of
 from reference_texts import whole
@@ -211,6 +213,15 @@ def test_an_oversubscribed_variant_is_never_judged(judge, verdicts):
     assert Verdict.UNREFERENCED is error.value.verdict
 
 
+def test_an_oversubscribed_variant_on_an_unfit_machine_is_invalid(judge):
+    """What was not fit to be used fails the run, whatever it asked for."""
+    source = Launches(steps(1.5), flags=["oversubscribed"], valid=False, reasons=["x"])
+    with pytest.raises(Unproven) as error:
+        judge(source).ratio(PAIR, LIMIT)
+
+    assert Verdict.INVALID is error.value.verdict
+
+
 EXPECTED = f"""
 [[expected_failure]]
 variant = "{DDP1.id}"
@@ -267,11 +278,81 @@ def test_a_floor_is_not_judged_over_two_stacks(judge):
         judge(source, earlier=earlier).floor(source.measure(SINGLE), "throughput")
 
 
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"valid": False, "reasons": ["hot"]}, "was not fit to be used: hot"),
+        ({"workers": 7}, "workers was 7"),
+        ({"shared_node": True}, "node was shared"),
+    ],
+)
+def test_a_floor_confirms_only_launches_like_its_own(judge, verdicts, change, words):
+    """Of another configuration, beside others, or unfit: left out, and that is said."""
+    source = Launches(steps(1))
+    earlier = [record_of(SINGLE, 0.02, run="before", **change) for _ in range(5)]
+    with pytest.raises(Unproven):
+        judge(source, earlier=earlier).floor(source.measure(SINGLE), "throughput")
+
+    assert 5 == verdicts[0].launches
+    assert "5 launches of the run to be confirmed were left out" in verdicts[0].reasons[-1]
+    assert words in verdicts[0].reasons[-1]
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"stack": {"nccl": "2.99"}}, "different stacks.*nccl 2.99"),
+        ({"launcher": "fork"}, "different launchers.*fork, fresh"),
+        ({"shared_node": True}, "different conditions.*alone on a node, beside others"),
+    ],
+)
+def test_launches_made_in_two_ways_are_not_held_together(judge, change, words):
+    """One side holds launches that were started otherwise, beside others, or with another library: invalid."""
+    source = Launches(steps(1.0))
+    plain = source.sides
+    source.sides = lambda test, members: [
+        Measurement(
+            side.member, [*side.launches[1:], dataclasses.replace(side.launches[0], **change)], side.replaced
+        )
+        for side in plain(test, members)
+    ]
+    with pytest.raises(Unproven, match=words) as error:
+        judge(source).ratio(PAIR, LIMIT)
+
+    assert Verdict.INVALID is error.value.verdict
+
+
 def test_launches_that_drift_leave_a_pass_inconclusive(judge, verdicts):
     """Where most launches of a side grew slower inside their window, the verdict says so instead of passing."""
     source = Launches({SINGLE.id: 0.01, DDP1.id: 0.01}, flags=["unsteady"])
     with pytest.raises(Unproven, match="grew longer or shorter inside their window"):
         judge(source).ratio(PAIR, LIMIT)
+
+    assert ["inconclusive"] == [record.verdict for record in verdicts]
+
+
+def test_launches_that_drift_leave_a_floor_inconclusive(judge, verdicts):
+    """A floor is no exception: a machine that grew slower inside its windows shows no rate."""
+    source = Launches({SINGLE.id: 0.01}, data={"kind": "x"}, flags=["unsteady"])
+    measured = source.measure(SINGLE)
+    here = configuration(measured.first)
+    values = ", ".join(f"{k} = {v!r}".replace("'", '"') for k, v in here.items())
+    known = whole(f"""
+[reference.{SINGLE.id}.throughput]
+unit = "samples/s"
+direction = "higher"
+expires = 2027-05-01
+fingerprint = "{fingerprint(here)}"
+configuration = {{ {values} }}
+[[reference.{SINGLE.id}.throughput.occasion]]
+date = 2026-11-02
+node = "n9"
+stack = "torch 2.14.1"
+values = [{", ".join(["1.0"] * 5)}]
+""").replace('cpu = "C"\n', "")
+    files = [parse(known, "f.toml", lambda variant: None)]
+    with pytest.raises(Unproven, match="grew longer or shorter inside their window"):
+        judge(source, files=files).floor(measured, "step_time")
 
     assert ["inconclusive"] == [record.verdict for record in verdicts]
 

@@ -17,19 +17,37 @@ def judgement(verdict: Verdict | None, estimate: float = 2.0) -> Judgement:
 
 
 def test_a_faster_single_device_is_not_worse_scaling():
-    """The ratio misses its limit, the rate on all devices keeps its floor: a pass that says both."""
-    found = with_rate(judgement(Verdict.FAIL), judgement(Verdict.PASS, 9000.0))
+    """The ratio of 2 misses its limit of 1.2; all devices keep their floor, and one alone is twice as fast."""
+    found = with_rate(judgement(Verdict.FAIL), judgement(Verdict.PASS, 9000.0), certain=True, faster=2.0)
 
     assert Verdict.PASS is found.verdict
-    assert "one device became faster" in found.reasons[0]
+    assert "One device became faster" in found.reasons[0]
     assert "9000 samples/s" in found.reasons[0]
+    assert "2.000 times" in found.reasons[0]
     assert 2.0 == found.estimate
+
+
+@pytest.mark.parametrize(
+    ("certain", "faster", "words"),
+    [
+        (True, 1.0, "does not explain the miss"),
+        (True, 1.5, "does not explain the miss"),
+        (True, None, "not known for certain"),
+        (False, 2.0, "not known for certain"),
+    ],
+)
+def test_a_kept_floor_alone_excuses_no_miss(certain, faster, words):
+    """A floor is wide: several devices may be slower within it, with one device as fast as ever."""
+    found = with_rate(judgement(Verdict.FAIL), judgement(Verdict.PASS), certain=certain, faster=faster)
+
+    assert Verdict.FAIL is found.verdict
+    assert words in found.reasons[-1]
 
 
 @pytest.mark.parametrize("rate", [Verdict.FAIL, Verdict.INCONCLUSIVE, Verdict.UNREFERENCED, Verdict.INVALID])
 def test_a_miss_stays_one_without_a_kept_floor(rate):
     """Where the rate is low too, or nothing is known of it, the efficiency alone decides and the reasons say so."""
-    found = with_rate(judgement(Verdict.FAIL), judgement(rate))
+    found = with_rate(judgement(Verdict.FAIL), judgement(rate), certain=True, faster=2.0)
 
     assert Verdict.FAIL is found.verdict
     assert 2 == len(found.reasons)
@@ -40,7 +58,7 @@ def test_what_is_no_miss_is_left_alone(verdict):
     """A low rate makes no failure of an efficiency that is kept: floors are judged by their own tests."""
     kept = judgement(verdict)
 
-    assert kept == with_rate(kept, judgement(Verdict.FAIL))
+    assert kept == with_rate(kept, judgement(Verdict.FAIL), certain=True, faster=2.0)
 
 
 @given(st.dictionaries(st.integers(2, 64), st.floats(1e-3, 1e9)), st.floats(1e-3, 1e9))
