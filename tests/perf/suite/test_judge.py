@@ -4,7 +4,7 @@ import dataclasses
 
 import pytest
 from launch_records import PAIR_GROUP, record_of
-from reference_texts import whole
+from reference_texts import VARIANT, occasion, whole
 
 from perf.catalogue import GROUPS, Pair
 from perf.limits import Limit, Override
@@ -12,6 +12,7 @@ from perf.profiles import PROFILES
 from perf.suite.judge import Judge
 from perf.suite.outcomes import LimitMissed, Unproven
 from perf.suite.source import Measurement
+from perf.verdict.configuration import configuration, fingerprint
 from perf.verdict.known import Library
 from perf.verdict.outcome import Verdict
 from perf.verdict.references import parse
@@ -344,15 +345,11 @@ direction = "higher"
 expires = 2027-05-01
 fingerprint = "{fingerprint(here)}"
 configuration = {{ {values} }}
-[[reference.{SINGLE.id}.throughput.occasion]]
-date = 2026-11-02
-node = "n9"
-stack = "torch 2.14.1"
-values = [{", ".join(["1.0"] * 5)}]
+{occasion(launches=str([one.samples_per_second for one in measured.launches])).replace(VARIANT, SINGLE.id)}
 """).replace('cpu = "C"\n', "")
     files = [parse(known, "f.toml", lambda variant: None)]
     with pytest.raises(Unproven, match="grew longer or shorter inside their window"):
-        judge(source, files=files).floor(measured, "step_time")
+        judge(source, files=files).floor(measured, "throughput")
 
     assert ["inconclusive"] == [record.verdict for record in verdicts]
 
