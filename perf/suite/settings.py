@@ -11,7 +11,8 @@ def optimizations_in_force(effective: Mapping[str, Any]) -> set[str]:
     compiled = effective.get("compiled")
     found = {
         "channels_last": _of(effective, "channels_last", "weights"),
-        "non_blocking": _of(effective, "non_blocking", "asked"),
+        # Records from before 2026-11-29 say "asked".
+        "non_blocking": _of(effective, "non_blocking", "in_force") or _of(effective, "non_blocking", "asked"),
         "fused": _of(effective, "optimizer_flags", "fused"),
         "compile": isinstance(compiled, Mapping) and compiled.get("frames", 0) > 0,
         "cuda_graph": _of(effective, "cuda_graph", "replays"),

@@ -138,7 +138,8 @@ def read_back(
             "activations": None if watch is None else watch.channels_last,
         },
         non_blocking={
-            "asked": "non_blocking" in spec.optimizations,
+            # The tutorials' loop copies and waits, and so does a step that was not told otherwise.
+            "in_force": needs_own_step(spec) and built.eager.non_blocking,
             "pinned": _pinned(first_batch) if identity.is_cuda else None,
         },
         owns_parameters=optimizations.owns_parameters(built.model, built.optimizer),

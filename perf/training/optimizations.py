@@ -164,7 +164,7 @@ def not_in_force(optimizations: Sequence[str], effective: dict[str, Any]) -> lis
     problems = []
     found = {
         "channels_last": bool(effective["channels_last"]["weights"]),
-        "non_blocking": bool(effective["non_blocking"]["asked"]),
+        "non_blocking": bool(effective["non_blocking"]["in_force"]),
         "fused": bool(effective["optimizer_flags"].get("fused")),
         "compile": bool(effective["compiled"]["wrapped"]),
         "cuda_graph": effective["cuda_graph"] is not None,

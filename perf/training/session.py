@@ -76,7 +76,9 @@ class Session:
         meter = self._make_meter(loader)
         self._enter("warm-up")
         watched = Watched(feed, meter)
-        epochs = epochs_of(spec, identity, built, self._workload.loss_function, watched, meter, self._clock)
+        epochs = epochs_of(
+            spec, identity, built, self._workload.loss_function, watched, meter, lambda: self._clock(loader)
+        )
         self._train(epochs.one, loader, built, meter)
         # Before anything is looked at, which takes memory too.
         peak, reserved = (
@@ -213,7 +215,7 @@ class Session:
 
     def _make_meter(self, loader: Any) -> Meter:
         spec, identity = self._spec, self._identity
-        clock = self._clock()
+        clock = self._clock(loader)
         queue = PREFETCH_ROUNDS * loader.num_workers * (loader.prefetch_factor or 0)
         if spec.mode == "synthetic":
             queue = 0
@@ -236,9 +238,10 @@ class Session:
         meter.on_window = self._note_window
         return meter
 
-    def _clock(self) -> Clock:
-        on_gpu = self._identity.is_cuda and self._spec.mode != "io"
-        return CudaClock(self._identity.devices) if on_gpu else HostClock()
+    def _clock(self, loader: Any) -> Clock:
+        # Draining a loader keeps the host busy alone, but for one that makes its batches on the device.
+        on_gpu = self._spec.mode != "io" or hasattr(loader, "fetch")
+        return CudaClock(self._identity.devices) if self._identity.is_cuda and on_gpu else HostClock()
 
     def _train(
         self,

@@ -59,13 +59,13 @@ class EagerStep:
         self.optimizer = optimizer
         self._dtype = AUTOCAST.get(precision)
         self._memory_format = memory_format
-        self._non_blocking = non_blocking
+        self.non_blocking = non_blocking
         self.scaler = make_scaler(precision)
 
     def __call__(self, data: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
         """Train on one batch and return its loss, on the device."""
-        data = data.to(self._device, non_blocking=self._non_blocking)
-        target = target.to(self._device, non_blocking=self._non_blocking)
+        data = data.to(self._device, non_blocking=self.non_blocking)
+        target = target.to(self._device, non_blocking=self.non_blocking)
         return self.train(data, target)
 
     def train(self, data: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
@@ -83,8 +83,8 @@ class EagerStep:
 
     def in_phases(self, data: torch.Tensor, target: torch.Tensor, timer: PhaseTimer) -> torch.Tensor:
         """Do what a call does, with the time of every phase behind the loader's."""
-        data = data.to(self._device, non_blocking=self._non_blocking)
-        target = target.to(self._device, non_blocking=self._non_blocking)
+        data = data.to(self._device, non_blocking=self.non_blocking)
+        target = target.to(self._device, non_blocking=self.non_blocking)
         timer.end("copy")
         self.optimizer.zero_grad()
         loss = self.loss(self._model, data, target)
@@ -156,8 +156,8 @@ class GraphedStep:
         fits = data.shape == self._data.shape and target.shape == self._target.shape
         if not fits or self.eager_steps < EAGER_STEPS_BEFORE_CAPTURE:
             return self._train_eagerly(data, target)
-        self._data.copy_(data, non_blocking=True)
-        self._target.copy_(target, non_blocking=True)
+        self._data.copy_(data, non_blocking=self._eager.non_blocking)
+        self._target.copy_(target, non_blocking=self._eager.non_blocking)
         rates = [group["lr"] for group in self._eager.optimizer.param_groups]
         if self._graph is None or rates != self._rates:
             self._capture(rates)

@@ -8,7 +8,7 @@ from perf.suite.settings import optimizations_in_force
 
 NOTHING = {
     "channels_last": {"weights": False, "activations": False},
-    "non_blocking": {"asked": False, "pinned": None},
+    "non_blocking": {"in_force": False, "pinned": None},
     "optimizer_flags": {"lr": 1.0, "fused": None},
     "compiled": {"wrapped": False, "frames": 0},
     "cuda_graph": None,
@@ -22,6 +22,7 @@ NOTHING = {
         ({}, set()),
         ({"channels_last": {"weights": True}}, {"channels_last"}),
         ({"channels_last": {"weights": None}}, set()),
+        ({"non_blocking": {"in_force": True}}, {"non_blocking"}),
         ({"non_blocking": {"asked": True}}, {"non_blocking"}),
         ({"optimizer_flags": {"fused": True}}, {"fused"}),
         ({"compiled": {"wrapped": True, "frames": 2}}, {"compile"}),

@@ -147,6 +147,23 @@ def test_the_tutorials_loop_trains_what_it_can(tmp_path, changes, expected):
     assert expected is needs_own_step(make_spec(tmp_path, **changes))
 
 
+@pytest.mark.parametrize(
+    ("passed", "own", "there"), [(True, True, True), (True, False, False), (False, True, False)]
+)
+def test_copies_that_do_not_block_are_those_of_the_step_that_trains(
+    cpu, tmp_path, monkeypatch, passed, own, there
+):
+    """Read from the step's object, not from the spec; the tutorials' loop has none, and waits for its copies."""
+    spec = make_spec(tmp_path, parameters=TinyWorkload.PARAMETERS)
+    built = assemble(spec, cpu, TinyWorkload())
+    built.eager.non_blocking = passed
+    monkeypatch.setattr(assembly, "needs_own_step", lambda spec: own)
+    plan = LoaderPlan(spec.batch_size, 0, 0, 1, distributed=False, pin_memory=False, seed=1)
+    loader = make_loader("native", separable(44, 1), plan, CPU)
+
+    assert {"in_force": there, "pinned": None} == read_back(spec, cpu, built, loader, None)["non_blocking"]
+
+
 def test_first_batches_are_told_apart(train):
     """The digest is of the first sample; shape, type and statistics stand beside it."""
     _, effective = train()

@@ -154,7 +154,7 @@ def effective(**changes):
     """Settings read back with nothing switched on."""
     return {
         "channels_last": {"weights": False, "activations": False},
-        "non_blocking": {"asked": False, "pinned": True},
+        "non_blocking": {"in_force": False, "pinned": True},
         "optimizer_flags": {"fused": None},
         "compiled": {"wrapped": False, "frames": 0},
         "cuda_graph": None,
@@ -166,7 +166,7 @@ def effective(**changes):
 
 IN_FORCE = effective(
     channels_last={"weights": True, "activations": True},
-    non_blocking={"asked": True, "pinned": True},
+    non_blocking={"in_force": True, "pinned": True},
     optimizer_flags={"fused": True},
     compiled={"wrapped": True, "frames": 1},
     cuda_graph={"replays": 5},
@@ -205,7 +205,7 @@ def test_a_flag_that_nobody_asked_for_is_named(name):
             {"channels_last": {"weights": True, "activations": False}},
             "activations are not",
         ),
-        (["non_blocking"], {"non_blocking": {"asked": True, "pinned": False}}, "not in pinned memory"),
+        (["non_blocking"], {"non_blocking": {"in_force": True, "pinned": False}}, "not in pinned memory"),
         (["cuda_graph"], {"cuda_graph": {"replays": 0}}, "no graph was replayed"),
         ([], {"owns_parameters": False}, "does not step the parameters of the model that trains"),
     ],

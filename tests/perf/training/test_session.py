@@ -435,6 +435,29 @@ def test_retries_of_the_allocator_are_those_inside_the_window(tmp_path, monkeypa
     assert {"cuda:0": 3} == session._retries
 
 
+@pytest.mark.parametrize(
+    ("mode", "loader", "cuda"),
+    [
+        ("full", SimpleNamespace(), True),
+        ("io", SimpleNamespace(), False),
+        ("io", SimpleNamespace(fetch=lambda indices: None), True),
+    ],
+)
+def test_a_loader_that_works_on_the_device_is_timed_by_its_clock(tmp_path, monkeypatch, mode, loader, cuda):
+    """Draining it by the host's clock would time how fast kernels are queued."""
+    monkeypatch.setattr("perf.training.session.CudaClock", lambda devices: "device's")
+    spec = dataclasses.replace(make_spec(tmp_path), device="cuda", mode=mode)
+    session = Session(
+        spec,
+        Identity(0, 1, 0, "n", [torch.device("cuda", 0)]),
+        SimpleNamespace(),
+        State(str(tmp_path), 0),
+        {},
+    )
+
+    assert cuda is (session._clock(loader) == "device's")
+
+
 @pytest.mark.parametrize(("changes", "there"), [({"save_model": True}, True), ({}, False)])
 def test_a_trained_model_is_kept_where_that_was_asked_for(run, tmp_path, changes, there):
     """The parameters lie beside the record, as the tutorials' --save-model leaves them, and load into the network."""

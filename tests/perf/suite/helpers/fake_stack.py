@@ -206,7 +206,7 @@ def launch(spec: contract.LaunchSpec, stack: Stack, **ignored: Any) -> contract.
                     "threads": spec.threads,
                     "loader": {"workers": spec.workers * spec.devices_per_rank, "loader": spec.loader},
                     "channels_last": {"weights": "channels_last" in spec.optimizations},
-                    "non_blocking": {"asked": "non_blocking" in spec.optimizations},
+                    "non_blocking": {"in_force": "non_blocking" in spec.optimizations},
                     "optimizer_flags": {"fused": "fused" in spec.optimizations},
                     "compiled": {"frames": int("compile" in spec.optimizations)},
                     "cuda_graph": {"replays": 9} if "cuda_graph" in spec.optimizations else None,
