@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import re
 import sys
 from collections import Counter
 from collections.abc import Sequence
@@ -14,6 +15,7 @@ from perf import records
 from perf.cluster import fleet
 from perf.cluster.folders import RunFolder
 from perf.cluster.following import USAGE, FollowedElsewhere, follow, output_console, watching
+from perf.cluster.hostlist import NoHostlist, expanded
 from perf.cluster.jobs import Job, Plan, plan_facts
 from perf.cluster.scheduler import SchedulerError
 from perf.cluster.sites import Site, SiteError, load_site
@@ -33,6 +35,12 @@ from perf.profiles import PROFILES, Profile
 from perf.report.text import clean, duration
 from perf.whole import whole
 
+EVERY = object()
+"""``--each-node`` without a list."""
+
+NODE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+"""A host's name: RFC 1123's signs, and the underscore that some sites have. It becomes part of a job's name."""
+
 NOTHING_JUDGED = 12
 FAILED = 11
 
@@ -47,6 +55,7 @@ def main(words: Sequence[str]) -> int:
         )
         return USAGE
     try:
+        _check(options)
         if options.here:
             return _here(options, rest)
         site = load_site(options.site)
@@ -56,7 +65,8 @@ def main(words: Sequence[str]) -> int:
         plan = _planned(options, rest, own, site, stack)
         scheduler = scheduler_for(site)
         # One device at a time on this machine: without a scheduler jobs would measure each other.
-        most = 1 if site.scheduler.kind == "local" else options.jobs or site.scheduler.jobs
+        asked = site.scheduler.jobs if options.jobs is None else whole(options.jobs) or 0
+        most = 1 if site.scheduler.kind == "local" else asked
         submission = make_submission(
             options.run_name or records.new_run_name(),
             site,
@@ -99,7 +109,7 @@ def parser() -> argparse.ArgumentParser:
     """Return the parser of stackproof's own options; the others are pytest's."""
     found = argparse.ArgumentParser(
         prog="python -m perf.cluster",
-        description="Run the suite as jobs. Every other option is pytest's: -k, -m, -x, --launches, --line-profile …",
+        description="Run the suite as jobs. Every other option is pytest's: -k, -m, -x, --launches, --line-profile ...",
         epilog="attach RUN, cancel RUN and status RUN work from another shell, whenever.",
         allow_abbrev=False,
     )
@@ -119,17 +129,16 @@ def parser() -> argparse.ArgumentParser:
         metavar="DIR",
         help="where runs are kept, on a file system that all nodes see",
     )
-    add("--jobs", type=int, default=0, metavar="N", help="at most so many jobs at once (default: the site's)")
+    add("--jobs", metavar="N", help="at most so many jobs at once (default: the site's)")
     add("--dry-run", action="store_true", help="show jobs, GPU hours, limits and scripts; submit nothing")
     add("--json", action="store_true", help="with --dry-run: for scripts")
     add("--here", action="store_true", help="run in the allocation that this shell is in; submit nothing")
     add(
         "--each-node",
         nargs="?",
-        const="",
-        default=None,
+        const=EVERY,
         metavar="NODES",
-        help="the same tests on every node (or on NODE,NODE…): names outliers",
+        help="the same tests on every node (or on those of a list such as n[1-3],n7): names outliers",
     )
     add("--confirm-on", metavar="NODE", help="run on this node only, to confirm what another one showed")
     add("--run-name", help=argparse.SUPPRESS)
@@ -153,10 +162,59 @@ def _planned(
     options: argparse.Namespace, rest: Sequence[str], own: Sequence[str], site: Site, stack: str
 ) -> Plan:
     plan = plan_jobs(Wish.of(rest), site, stack, _profile(options, rest), own[1].partition("=")[2], None, own)
+    if options.each_node is EVERY:
+        return fleet.on_each(plan, scheduler_for(site).hosts())
     if options.each_node is not None:
-        named = [node for node in options.each_node.split(",") if node]
-        return fleet.on_each(plan, named or scheduler_for(site).hosts())
-    return fleet.on_each(plan, [options.confirm_on]) if options.confirm_on else plan
+        return fleet.on_each(plan, _nodes("--each-node", options.each_node))
+    return (
+        plan
+        if options.confirm_on is None
+        else fleet.on_each(plan, _nodes("--confirm-on", options.confirm_on))
+    )
+
+
+def _nodes(option: str, text: str) -> list[str]:
+    """Return the nodes that an option names, each once.
+
+    Raises
+    ------
+    SiteError
+        If it names none, or something that no node is called.
+    """
+    try:
+        nodes = list(dict.fromkeys(expanded(text)))
+    except NoHostlist as error:
+        raise SiteError(f"{option}: {error}") from error
+    strange = [node for node in nodes if not NODE.fullmatch(node)]
+    if strange or not nodes:
+        found = repr(strange[0]) if strange else "nothing"
+        raise SiteError(f"{option}: {found} is no name of a node; expected a list such as n1,n2 or n[1-3,7]")
+    if option == "--confirm-on" and len(nodes) > 1:
+        raise SiteError(f"{option}: expected one node, got {len(nodes)}; several are compared by --each-node")
+    return nodes
+
+
+def _check(options: argparse.Namespace) -> None:
+    """Refuse options that contradict each other, and numbers that are none.
+
+    Raises
+    ------
+    SiteError
+        The message names the options.
+    """
+    if options.jobs is not None and not whole(options.jobs):
+        raise SiteError(f"--jobs={options.jobs}: expected a number of jobs, 1 or more")
+    if options.each_node is not None and options.confirm_on is not None:
+        raise SiteError(
+            "--each-node and --confirm-on exclude each other: all nodes are compared, or one confirms"
+        )
+    of_jobs = ("dry_run", "json", "jobs", "each_node", "confirm_on")
+    other = next((name for name in of_jobs if getattr(options, name) not in (None, False)), None)
+    if options.here and other:
+        raise SiteError(
+            f"--here runs in the allocation that this shell is in, and submits nothing: it excludes "
+            f"--{other.replace('_', '-')}"
+        )
 
 
 def _profile(options: argparse.Namespace, rest: Sequence[str]) -> Profile:

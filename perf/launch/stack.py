@@ -69,6 +69,7 @@ def find_stack(
     *,
     timeout: float = PROBE_SECONDS,
     probe_module: str = PROBE,
+    name: str = "--stack",
 ) -> Stack:
     """Find the Python to measure and ask it what it is. Starts each candidate once.
 
@@ -84,6 +85,8 @@ def find_stack(
         Seconds that one candidate may take.
     probe_module
         What is run to ask.
+    name
+        What the option is called, for messages.
 
     Raises
     ------
@@ -92,10 +95,10 @@ def find_stack(
         (a Python further down would be another stack than the caller's); if no candidate imports torch.
     """
     if option is not None:
-        python = named_python(option, search_path)
+        python = named_python(option, search_path, name)
         probed = probe(python, environ, timeout, probe_module)
         if probed.facts is None:
-            raise StackError(f"--stack {harmless(option)}: {probed.problem}\n{HOW_TO_NAME}")
+            raise StackError(f"{name} {harmless(option)}: {probed.problem}\n{HOW_TO_NAME}")
         return _stack(python, probed.facts, [])
     passed_over: list[str] = []
     on_path = candidates(search_path)
@@ -116,7 +119,7 @@ def find_stack(
     )
 
 
-def named_python(option: str, search_path: str) -> str:
+def named_python(option: str, search_path: str, name: str = "--stack") -> str:
     """Return the absolute path of the Python that the user named. Its last link is kept: a venv is one.
 
     Raises
@@ -131,17 +134,17 @@ def named_python(option: str, search_path: str) -> str:
             folder = os.path.isdir(python)
             hint = "; it is a folder: did you mean its bin/python?" if folder else ""
             raise StackError(
-                f"--stack {harmless(option)}: there is no file {harmless(python)}{hint}\n{HOW_TO_NAME}"
+                f"{name} {harmless(option)}: there is no file {harmless(python)}{hint}\n{HOW_TO_NAME}"
             )
         if not os.access(python, os.X_OK):
             raise StackError(
-                f"--stack {harmless(option)}: {harmless(python)} can't be executed by you\n{HOW_TO_NAME}"
+                f"{name} {harmless(option)}: {harmless(python)} can't be executed by you\n{HOW_TO_NAME}"
             )
         return python
     found = shutil.which(wanted, path=search_path)
     if found is None:
         raise StackError(
-            f"--stack {harmless(option)}: no program of that name on PATH ({harmless(search_path)})\n{HOW_TO_NAME}"
+            f"{name} {harmless(option)}: no program of that name on PATH ({harmless(search_path)})\n{HOW_TO_NAME}"
         )
     return os.path.abspath(found)
 

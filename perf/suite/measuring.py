@@ -83,12 +83,18 @@ class Measuring:
     def stack(self) -> Stack:
         """The stack under test, or the error that there is none; found out once a run."""
         if self._no_stack is not None:
-            raise self._no_stack
+            # A new one: an exception that is raised again and again carries all of its earlier tracebacks.
+            raise StackError(str(self._no_stack))
         try:
             return self._stack
         except StackError as error:
             self._no_stack = error
             raise
+
+    @property
+    def has_stack(self) -> bool:
+        """Whether the stack under test answered, as far as it was asked."""
+        return self._no_stack is None
 
     @functools.cached_property
     def _stack(self) -> Stack:
@@ -117,15 +123,15 @@ class Measuring:
         with filelock.FileLock(f"{cache}.lock", fallback_to_soft=False):
             if cache.is_file():
                 return Stack(**json.loads(cache.read_text(encoding="utf-8")))
-            stack = self._asked(option)
+            stack = self._asked(option, "--against" if file == OLD_STACK_FILE else "--stack")
             contract.write_whole(str(cache), json.dumps(dataclasses.asdict(stack)))
         return stack
 
-    def _asked(self, option: str | None) -> Stack:
+    def _asked(self, option: str | None, name: str) -> Stack:
         """A stack as it answers now: one of the site's, or a Python."""
         options = self._options
         if options.site is None or option not in options.site.stacks:
-            return find_stack(option, os.environ.get("PATH", ""), os.environ)
+            return find_stack(option, os.environ.get("PATH", ""), os.environ, name=name)
         places = places_of(options.site, self._run.folder, options.cache_dir)
         return probe_site_stack(options.site, site_stack(options.site, option, places), self.place)
 

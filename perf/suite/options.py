@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import math
 import os
 import re
 from dataclasses import dataclass
@@ -85,8 +86,10 @@ def read_options(config: pytest.Config) -> Options:
         If a value can't be used.
     """
     option: Any = config.option
+    _refuse_empty(option)
+    _refuse_no_folders(option)
     timeout = option.launch_timeout
-    if timeout is not None and timeout <= 0:
+    if timeout is not None and not 0 < timeout < math.inf:
         raise pytest.UsageError(f"--launch-timeout {timeout:g} is no time limit; give seconds above 0")
     if option.launches is not None and option.launches < 1:
         raise pytest.UsageError(f"--launches {option.launches} measures nothing; give 1 or more")
@@ -136,7 +139,7 @@ def read_options(config: pytest.Config) -> Options:
         references=references,
         confirms=confirms,
         against=option.against,
-        margin=_margin(option.margin),
+        margin=_margin(option.margin, profile),
         launcher=option.launcher,
         old_launcher=_with_against(option.old_launcher, option.against),
         server_launches=_server_launches(option.server_launches, option.launcher),
@@ -149,6 +152,29 @@ def read_options(config: pytest.Config) -> Options:
         site=site,
         job_folder=Path(option.job_folder).absolute() if option.job_folder else None,
     )
+
+
+FILLED = ("against", "cache_dir", "confirms", "data_root", "job_folder", "references", "results", "site")
+"""Options whose value is a name or a path."""
+
+
+def _refuse_empty(option: Any) -> None:
+    """Refuse an option that was given without a value, as a shell's unset variable does: it would go unseen."""
+    for name in FILLED:
+        if getattr(option, name) == "":
+            raise pytest.UsageError(
+                f"--{name.replace('_', '-')} is empty, as an unset variable leaves it; give a value or leave it out"
+            )
+
+
+def _refuse_no_folders(option: Any) -> None:
+    """Refuse folders that can be none, before a worker finds that out."""
+    if option.data_root and not os.path.isdir(option.data_root):
+        raise pytest.UsageError(
+            f"--data-root {option.data_root} is no folder; leave it out for generated data"
+        )
+    if option.cache_dir and os.path.lexists(option.cache_dir) and not os.path.isdir(option.cache_dir):
+        raise pytest.UsageError(f"--cache-dir {option.cache_dir} is no folder")
 
 
 def _with_against(launcher: str, against: str | None) -> str:
@@ -183,10 +209,12 @@ def _server_launches(number: int, launcher: str) -> int:
     return number
 
 
-def _margin(text: str | None) -> float | None:
-    """Read ``2%``."""
+def _margin(text: str | None, profile: str) -> float | None:
+    """Read ``2%``; refuse it where nothing is compared."""
     if text is None:
         return None
+    if profile not in COMPARING:
+        raise pytest.UsageError("--margin is of a comparison: give --against=PYTHON too")
     try:
         margin = float(text.removesuffix("%")) / 100.0
     except ValueError:

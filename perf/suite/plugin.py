@@ -77,8 +77,15 @@ def pytest_configure(config: pytest.Config) -> None:
                 _ = session.references
             except TomlError as error:
                 raise pytest.UsageError(str(error)) from error
-        if _measures(config) and session.run and not config.option.xmlpath:
-            config.option.xmlpath = str(session.run.folder / "junit.xml")
+        if _measures(config):
+            try:
+                folder = session.run.folder
+            except OSError as error:
+                raise pytest.UsageError(
+                    f"--results {options.results}: no run can be kept there ({error.strerror}: {error.filename})"
+                ) from error
+            if not config.option.xmlpath:
+                config.option.xmlpath = str(folder / "junit.xml")
     config.stash[SESSION] = session
 
 
@@ -295,6 +302,9 @@ def pytest_runtest_makereport(
         report.longrepr = (str(item.path), item.location[1] or 0, f"Skipped: {error}")
     elif error is not None and item.config.stash[SESSION].is_infrastructure(error):
         vars(report)["verdict"] = INFRASTRUCTURE
+        if item.config.stash[SESSION].lacks_stack(error) and not hasattr(item.config, "workerinput"):
+            # Each further test would end with the same words.
+            item.session.shouldfail = "no test can be run without the stack"
         item.user_properties.extend(failure_properties(getattr(error, "facts", {})))
         # The message tells all; the driver's own frames would only hide it.
         report.longrepr = str(error)

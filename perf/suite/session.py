@@ -131,7 +131,7 @@ class Session:
         try:
             old, new = self.measuring.both_stacks()
         except INFRASTRUCTURE_ERRORS as error:
-            # Each test will end with it; here it is told before anything is launched.
+            # The first test will end with it, and the run; here it is told before anything is launched.
             terminal.write_line(f"stackproof: the two stacks can't be compared: {error}")
             return
         show(terminal, old, new)
@@ -143,6 +143,14 @@ class Session:
         from perf.suite.measuring import INFRASTRUCTURE_ERRORS
 
         return isinstance(error, INFRASTRUCTURE_ERRORS)
+
+    def lacks_stack(self, error: BaseException) -> bool:
+        """Whether an error says that there is no stack, so that no test can measure anything."""
+        if "measuring" not in vars(self):
+            return False
+        from perf.launch.stack import StackError
+
+        return isinstance(error, StackError) and not self.measuring.has_stack
 
     def is_unavailable(self, error: BaseException) -> bool:
         """Whether an error says that this stack or device lacks what a variant asks for: a reason to skip."""

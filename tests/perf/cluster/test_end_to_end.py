@@ -123,6 +123,41 @@ def test_a_dry_run_shows_jobs_scripts_and_reasons_and_leaves_nothing(cluster):
     assert not cluster.latest.exists()
 
 
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["--here", "--dry-run"], "it excludes --dry-run"),
+        (["--here", "--each-node"], "it excludes --each-node"),
+        (["--here", "--confirm-on=n1"], "it excludes --confirm-on"),
+        (["--each-node=n1", "--confirm-on=n2"], "exclude each other"),
+        (["--jobs=-1"], "--jobs=-1: expected a number of jobs, 1 or more"),
+        (["--jobs=0"], "--jobs=0: expected a number of jobs, 1 or more"),
+        (["--jobs=1_0"], "--jobs=1_0: expected a number of jobs"),
+        (["--each-node="], "--each-node: nothing is no name of a node"),
+        (["--each-node=n[1-3"], "a bracket is not closed"),
+        (["--each-node=../x"], "'../x' is no name of a node"),
+        (["--confirm-on="], "--confirm-on: nothing is no name of a node"),
+        (["--confirm-on=n1,n2"], "--confirm-on: expected one node, got 2"),
+        (["--confirm-on=--reservation=x"], "'--reservation=x' is no name of a node"),
+    ],
+)
+def test_what_can_t_be_meant_is_refused(cluster, words, told):
+    """One line, status 4, and nothing is submitted or run."""
+    done = cluster(*FAKE, *words)
+
+    assert (4, "") == (done.returncode, done.stdout)
+    assert told in done.stderr
+    assert 1 == len(done.stderr.splitlines())
+    assert not cluster.latest.exists()
+
+
+def test_a_list_of_nodes_is_read_as_slurm_writes_it(cluster):
+    """A job for each node, once."""
+    done = cluster(*FAKE, "-k", "mnist_cnn and world_size_1", "--each-node=n[1-2],n1", "--dry-run", "--json")
+
+    assert ["n1", "n2"] == [job["hold_to"] for job in json.loads(done.stdout)["jobs"]]
+
+
 @pytest.mark.parametrize("signum", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP], ids=lambda s: s.name)
 def test_leaving_cancels_the_jobs(cluster, signum):
     """Ctrl-C, SIGTERM and a closed terminal leave no job and no process behind, and say so."""
