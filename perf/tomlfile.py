@@ -1,7 +1,6 @@
 """TOML files that people write: typed values, and errors that name file, line and key. Pure: text in, values out.
 
-tomllib says where TOML itself is broken, but not where a value stands that is well-formed and wrong. `places` finds
-that, and `Section` hands values out one by one, so that what nobody asked for is found as an unknown key.
+`Section` hands values out one by one, so that what nobody asked for is found as an unknown key.
 """
 
 from __future__ import annotations
@@ -9,20 +8,14 @@ from __future__ import annotations
 import datetime
 import difflib
 import math
-import re
-import tomllib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable
 from typing import Any
+
+from perf.tomltext import Path, TomlError, line_of, parse, places, written
 
 __all__ = ["Path", "Section", "TomlError", "closest", "line_of", "load", "nearest", "places"]
 
-Path = tuple[str | int, ...]
-
 _MISSING: Any = object()
-
-
-class TomlError(ValueError):
-    """A file that can't be used. The message says file, line, key, what was expected and what was found."""
 
 
 def load(text: str, where: str) -> Section:
@@ -38,117 +31,10 @@ def load(text: str, where: str) -> Section:
     Raises
     ------
     TomlError
-        If it is no TOML, or a key is written twice.
+        As `perf.tomltext.parse`.
     """
-    try:
-        data = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise TomlError(_broken(text, where, str(error))) from error
-    return Section(data, (), places(text), where)
-
-
-def _broken(text: str, where: str, message: str) -> str:
-    found = re.search(r" \(at line (\d+), column \d+\)$", message)
-    if found is None:
-        return f"{where}: {message}"
-    number = int(found[1])
-    line = text.split("\n")[number - 1].strip()
-    if "overwrite" in message or "declare" in message or "namespace twice" in message:
-        return f"{where}:{number}: {line.partition('=')[0].strip()}: written twice; keep one of them"
-    return f"{where}:{number}: {message[: found.start()]}: {line[:80]}"
-
-
-def places(text: str) -> dict[Path, int]:
-    """Return the line, counted from 1, of every table and key of a well-formed TOML text.
-
-    A table of an array of tables has its index in its path: ``("occasion", 0, "date")``. Keys inside inline tables
-    are found as the key that holds them.
-    """
-    found: dict[Path, int] = {}
-    counts: dict[Path, int] = {}
-    table: Path = ()
-    statement, start = "", 0
-    for number, line in enumerate(text.replace("\r\n", "\n").split("\n"), start=1):
-        if not statement and (not line.strip() or line.lstrip().startswith("#")):
-            continue
-        if not statement and line.lstrip().startswith("["):
-            names = _header(line)
-            table = _numbered(names, counts, new=line.lstrip().startswith("[["))
-            found[table] = number
-            for depth in range(1, len(table)):
-                # Tables that are there because something lies in them have no header of their own.
-                found.setdefault(table[:depth], number)
-            continue
-        start = start if statement else number
-        statement += line + "\n"
-        try:
-            value = tomllib.loads(statement)
-        except tomllib.TOMLDecodeError:
-            # A value of several lines: an array, or a text in three quotation marks.
-            continue
-        for path in _dotted(value, statement):
-            found.setdefault((*table, *path), start)
-        statement = ""
-    return found
-
-
-def line_of(lines: Mapping[Path, int], path: Path) -> int:
-    """Return the line of a key or table, or of the innermost one around it that has one; 1 where none has."""
-    return next((lines[path[:depth]] for depth in range(len(path), 0, -1) if path[:depth] in lines), 1)
-
-
-def _header(line: str) -> list[str]:
-    """Return the names in a table's header, taken apart by tomllib itself."""
-    parsed: Any = tomllib.loads(line)
-    names = []
-    while parsed:
-        (name, parsed), *_ = parsed.items()
-        names.append(name)
-        parsed = parsed[0] if isinstance(parsed, list) else parsed
-    return names
-
-
-def _numbered(names: list[str], counts: dict[Path, int], *, new: bool) -> Path:
-    """Return a header's path, with the index of each array of tables that it lies in."""
-    path: Path = ()
-    for name in names[:-1]:
-        path = (*path, name)
-        if path in counts:
-            path = (*path, counts[path])
-    path = (*path, names[-1])
-    if new:
-        counts[path] = counts.get(path, -1) + 1
-        path = (*path, counts[path])
-    return path
-
-
-def _dotted(value: dict[str, Any], statement: str) -> Iterator[Path]:
-    """Yield the path of a statement's key, dotted or not, and of each of its beginnings."""
-    path: Path = ()
-    here: Any = value
-    # Only as deep as the key is written: what lies deeper is an inline table.
-    depth = len(_key_names(statement))
-    for _ in range(depth):
-        (name, here), *_ = here.items()
-        path = (*path, name)
-        yield path
-
-
-def _key_names(statement: str) -> list[str]:
-    """Return the names in the key of a statement such as ``a."b=c" = 1``."""
-    for end in (i for i, character in enumerate(statement) if character == "="):
-        try:
-            parsed = tomllib.loads(statement[:end] + "= 0")
-        except tomllib.TOMLDecodeError:
-            # This equals sign stands inside a quoted name.
-            continue
-        names: list[str] = []
-        here: Any = parsed
-        while isinstance(here, dict):
-            (name, here), *_ = here.items()
-            names.append(name)
-        return names
-    return []
+    data, lines = parse(text, where)
+    return Section(data, (), lines, where)
 
 
 def closest(word: str, known: Iterable[str]) -> str | None:
@@ -206,7 +92,7 @@ class Section:
         """Return the error that says what is wrong with a key, or with the table itself."""
         path = self._path if key is None else (*self._path, key)
         return TomlError(
-            f"{self._where}:{line_of(self._lines, path)}: {_written(path) or 'the file'}: {message}"
+            f"{self._where}:{line_of(self._lines, path)}: {written(path) or 'the file'}: {message}"
         )
 
     def text(self, key: str, default: Any = _MISSING) -> Any:
@@ -323,15 +209,3 @@ class Section:
 
 def _is_number(value: Any) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
-
-
-def _written(path: Path) -> str:
-    """Write a path as it stands in a file; an index of an array of tables counts from 1."""
-    text = ""
-    for part in path:
-        if isinstance(part, int):
-            text += f"[{part + 1}]"
-        else:
-            bare = re.fullmatch(r"[A-Za-z0-9_-]+", part)
-            text += ("." if text else "") + (part if bare else f'"{part}"')
-    return text

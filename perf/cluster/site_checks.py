@@ -17,6 +17,9 @@ PLACES = ("repository", "results", "data", "cache")
 AMOUNTS = ("nodes", "gpus", "cores", "slots")
 """What `nodes` and `gpus` of a scheduler may name."""
 
+MOST = 1e9
+"""No number of a site file is larger: in seconds it is 30 years. More would end as an error where it is used."""
+
 TIME = re.compile(r"[0-9]{1,4}:[0-5][0-9]:[0-5][0-9]", re.ASCII)
 NAME = re.compile(r"[A-Za-z0-9_+][A-Za-z0-9_.+-]{0,63}", re.ASCII)
 VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
@@ -69,7 +72,7 @@ def _scheduler(place: Place, scheduler: Any) -> None:
         _templates(place, ("scheduler", key), getattr(scheduler, key) or [], AMOUNTS)
     for key in ("partition", "account", "qos"):
         _one_line(place, ("scheduler", key), [getattr(scheduler, key)])
-    for key in ("options", "step_options"):
+    for key in ("options", "step_options", "keep"):
         _one_line(place, ("scheduler", key), getattr(scheduler, key))
 
 
@@ -89,12 +92,14 @@ def _stack(place: Place, name: str, stack: Any, places: tuple[str, ...]) -> None
         raise place.error(key, "a stack's name is letters, digits and _.+- (it becomes part of file names)")
     if not stack.python:
         raise place.error((*key, "python"), "is empty: name the Python that imports torch")
+    _one_line(place, (*key, "python"), [stack.python])
+    _one_line(place, (*key, "torch"), [stack.torch])
     _variables(place, (*key, "environment"), stack.environment)
     for part in ("wrapper", "step_options"):
         _templates(place, (*key, part), getattr(stack, part), places)
+    # Lines of a shell: a line feed or a tab means something there.
     for line in stack.setup:
-        if "\0" in line:
-            raise place.error((*key, "setup"), "holds a zero character")
+        _no_zero(place, (*key, "setup"), line)
 
 
 def _limit(place: Place, metric: str, override: Any) -> None:
@@ -104,13 +109,23 @@ def _limit(place: Place, metric: str, override: Any) -> None:
         raise place.error(("limits", metric), f"no limit of that name{nearest(metric, metrics)}; {known}")
     if not override.reason.strip():
         raise place.error(("limits", metric, "reason"), "is empty: say why this site needs another limit")
-    _at_least(place, ("limits", metric, "value"), override.value, 0.0)
+    _no_zero(place, ("limits", metric, "reason"), override.reason)
+    share = any(limit.unit == "share" for limit in LIMITS if limit.metric == metric)
+    # Ratios are compared as logarithms, and so are shares, 1 less a ratio. Written so that NaN is refused too.
+    if not 0.0 < override.value < (1.0 if share else MOST):
+        what = "a share above 0 and below 1" if share else f"a number above 0 and below {MOST:g}"
+        raise place.error(("limits", metric, "value"), f"expected {what}, found {override.value:g}")
 
 
 def _at_least(place: Place, key: Key, value: float, least: float) -> None:
     # Written so that NaN is refused too.
-    if not value >= least:
-        raise place.error(key, f"expected {least:g} or more, found {value:g}")
+    if not least <= value <= MOST:
+        what = (
+            f"expected {least:g} or more"
+            if value < least
+            else f"expected a number from {least:g} to {MOST:g}"
+        )
+        raise place.error(key, f"{what}, found {value:g}")
 
 
 def _one_line(place: Place, key: Key, words: Iterable[str]) -> None:
@@ -132,5 +147,9 @@ def _variables(place: Place, key: Key, environment: Mapping[str, str]) -> None:
     for name, value in environment.items():
         if not VARIABLE.fullmatch(name):
             raise place.error((*key, name), "is no name of a variable")
-        if "\0" in value:
-            raise place.error((*key, name), "holds a zero character")
+        _no_zero(place, (*key, name), value)
+
+
+def _no_zero(place: Place, key: Key, text: str) -> None:
+    if "\0" in text:
+        raise place.error(key, "holds a zero character")

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import tomllib
+import os
+import stat
 from pathlib import Path
 from typing import Any, Literal
 
@@ -12,7 +13,8 @@ from perf.cluster.site_checks import check_tables
 from perf.cluster.site_errors import Place, SiteError, nearest
 from perf.launch.text import harmless
 from perf.limits import Override
-from perf.tomlfile import places
+from perf.tomlfile import TomlError
+from perf.tomltext import parse
 
 NODES_ASKED = {
     "slurm": ["--nodes={nodes}"],
@@ -199,6 +201,12 @@ def load_site(path: str | Path) -> Site:
         If it can't be read, is no TOML, or holds something unknown or impossible.
     """
     try:
+        mode = os.stat(path).st_mode
+        if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
+            # Reading a pipe or a terminal would wait, perhaps for ever; and jobs read the file again.
+            raise SiteError(
+                f"--site {harmless(str(path))} is a pipe, a device or a socket; name a regular file"
+            )
         text = Path(path).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         why = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
@@ -217,10 +225,10 @@ def parse_site(text: str, path: str) -> Site:
         As `load_site`.
     """
     try:
-        data = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise SiteError(f"{path}: no valid TOML: {harmless(str(error))}") from error
-    place = Place(path, places(text))
+        data, lines = parse(text, path)
+    except TomlError as error:
+        raise SiteError(harmless(str(error))) from error
+    place = Place(path, lines)
     known = [*TABLES, *NAMED_TABLES]
     for key, value in data.items():
         if key not in known:

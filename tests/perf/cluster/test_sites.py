@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -61,6 +62,17 @@ def test_there_is_an_example_for_each_way():
         ('[scheduler]\nkind = "slurm"\ngpus = ["--gres=gpu:{gpu}"]\n[node]\ncores = 1', 3, ["{gpu}", "{gpus}"]),
         ('[scheduler]\nkind = "slurm"\naccount = "a\\nb"\n[node]\ncores = 1', 3, ["control character"]),
         ('[scheduler]\nkind = "local"\n[node]\ncores = 1\nmost = 2', 5, ["one node"]),
+        (GOOD + f"most = {10**12}", 6, ["node.most", "from 1 to 1e+09, found 1e+12"]),
+        (GOOD + "[limits.weak_scaling_overhead]\nreason = 'x'\nvalue = inf", 8, ["value: expected", "found inf"]),
+        (GOOD + "[limits.step_time]\nreason = 'x'\nvalue = nan", 8, ["limits.step_time.value", "found nan"]),
+        (GOOD + "[limits.step_time]\nreason = 'x'\nvalue = 0.0", 8, ["limits.step_time.value", "above 0"]),
+        (GOOD + "[limits.loader_share]\nvalue = 1.0\nreason = 'x'", 7, ["share above 0 and below 1, found 1"]),
+        (GOOD + '[limits.loader_share]\nvalue = 0.5\nreason = "x\\u0000"', 8, ["zero character"]),
+        (GOOD + '[stacks.a]\npython = "/x\\u0000y"', 7, ["stacks.a.python", "control character", r"\x00"]),
+        (GOOD + '[stacks.a]\ntorch = "2\\n"', 7, ["stacks.a.torch", "control character"]),
+        (GOOD + '[stacks.a]\nwrapper = ["run", "\\u0000"]', 7, ["stacks.a.wrapper", "control character"]),
+        (GOOD + '[stacks.a]\nsetup = ["module load x", "a\\u0000"]', 7, ["stacks.a.setup", "zero character"]),
+        (GOOD + '[data]\ncache = "/a\\tb"', 7, ["data.cache", "control character"]),
     ],
 )  # fmt: skip
 def test_an_error_names_file_line_key_and_what_was_meant(text, line, words):
@@ -73,10 +85,49 @@ def test_an_error_names_file_line_key_and_what_was_meant(text, line, words):
     assert all(word in message for word in words), message
 
 
-def test_text_that_is_no_toml_is_refused_with_its_line():
-    """tomllib's own words say where."""
-    with pytest.raises(SiteError, match=r"no valid TOML: .*line 2"):
-        parse_site("a = 1\nb = \n", "x.toml")
+@pytest.mark.parametrize("key", ["pending_hours", "poll_seconds", "accounting_seconds"])
+@pytest.mark.parametrize("value", ["inf", "nan", "-inf", "1e300"])
+def test_a_time_that_never_ends_is_refused(key, value):
+    """Hours and seconds are finite and can be waited for."""
+    text = f'[scheduler]\nkind = "slurm"\n{key} = {value}\n[node]\ncores = 1\n'
+
+    with pytest.raises(SiteError, match=rf"^x\.toml:3: scheduler\.{key}: expected .*, found "):
+        parse_site(text, "x.toml")
+
+
+def test_setup_lines_may_have_several_lines():
+    """A line feed and a tab mean something to a shell."""
+    site = parse_site(GOOD + "[stacks.a]\nsetup = ['''if true; then\n\tmodule load x\nfi''']\n", "x.toml")
+
+    assert ["if true; then\n\tmodule load x\nfi"] == site.stacks["a"].setup
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("a = 1\nb = \n", r"^x\.toml:2: Invalid value: b =$"),
+        ("a = 1\na = 2\n", r"^x\.toml:2: a: written twice; keep one of them$"),
+        ("a = 1\nb\x1b[2J = 1\n", r"^x\.toml:2: .*\\x1b"),
+        ("\ufeff" + GOOD, r"^x\.toml:1: begins with a byte order mark"),
+        (GOOD + "most = " + "9" * 5000, r"^x\.toml:6: .*64 bits"),
+        (GOOD + "most = " + "[" * 3000, r"^x\.toml:6: nested more than 100 deep"),
+    ],
+)
+def test_text_that_is_no_toml_is_refused_with_its_line(text, words):
+    """As every other TOML file, and nothing in it reaches a terminal as a command."""
+    with pytest.raises(SiteError, match=words):
+        parse_site(text, "x.toml")
+
+
+def test_what_is_no_regular_file_is_refused_at_once(tmp_path):
+    """A pipe that nobody writes into would be waited for."""
+    os.mkfifo(tmp_path / "pipe")
+
+    for path in (tmp_path / "pipe", "/dev/zero"):
+        with pytest.raises(SiteError, match=r"is a pipe, a device or a socket; name a regular file$"):
+            load_site(path)
+    with pytest.raises(SiteError, match="can't be read: Is a directory"):
+        load_site(tmp_path)
 
 
 def test_a_file_that_is_not_there_is_named(tmp_path):
