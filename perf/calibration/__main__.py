@@ -12,6 +12,7 @@ import datetime
 import difflib
 import itertools
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -30,6 +31,7 @@ from perf.suite.library import complaint, read_references
 from perf.tomlfile import TomlError
 from perf.verdict.references import ReferenceFile, parse
 from perf.verdict.system import System, system_of
+from perf.whole import AMOUNT
 
 EXIT_NOT_WRITTEN = 3
 EXIT_USAGE = 4
@@ -39,6 +41,12 @@ LAUNCHES = 10
 
 DAYS_VALID = 180
 """A system gets new drivers and firmware about twice a year; a reference from before them describes another one."""
+
+MOST_DAYS = 3650
+"""Ten years. No system stays the same for so long, and a calendar ends."""
+
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+"""What a new file may be called: one file's name, in the folder of references, that no shell has to quote."""
 
 MEASURED = (0, 1, 10)
 """pytest's exit statuses after which there are launches to read: a miss or noise is no reason not to calibrate."""
@@ -66,6 +74,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(mine)
     try:
         # Before a measurement that may take an hour.
+        _refuse_unusable(options)
         _refuse_missing(options.references)
         runs = _runs(options, theirs)
         changes = [
@@ -128,7 +137,9 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _percentage(text: str) -> float:
-    number = float(text.removesuffix("%")) / 100.0
+    # With a zero before it, .5 is a number as any other.
+    digits = "0" + text.strip().removesuffix("%").rstrip()
+    number = float(digits) / 100.0 if re.fullmatch(AMOUNT, digits) else 0.0
     if not 0.0 < number < 1.0:
         raise argparse.ArgumentTypeError(f"expected a percentage such as 2%, got {text!r}")
     return number
@@ -141,8 +152,6 @@ def _runs(options: argparse.Namespace, theirs: Sequence[str]) -> list[StoredRun]
                 "pytest's arguments after -- are for measuring; with a RUN nothing is measured"
             )
         return [load(run) for run in options.runs]
-    if options.launches < 5:
-        raise CalibrationError(f"--launches {options.launches}: an occasion needs 5, and the A/A needs 10")
     command = [
         *(sys.executable, "-E", "-s", "-m", "pytest", "perf", "--profile", "quick"),
         f"--launches={options.launches}",
@@ -153,6 +162,18 @@ def _runs(options: argparse.Namespace, theirs: Sequence[str]) -> list[StoredRun]
     if status not in MEASURED:
         raise CalibrationError(f"measuring ended with status {status}: nothing is recorded from such a run")
     return [load(Path(os.path.join(REPOSITORY, _results_of(theirs), "latest")))]
+
+
+def _refuse_unusable(options: argparse.Namespace) -> None:
+    if options.name is not None and not NAME.fullmatch(options.name):
+        raise CalibrationError(
+            f"--name {options.name}: a name is letters, digits, '.', '_' and '-', and begins with a letter or a digit; "
+            f"with .toml it becomes a file in the folder of references"
+        )
+    if options.launches < 5:
+        raise CalibrationError(f"--launches {options.launches}: an occasion needs 5, and the A/A needs 10")
+    if not 1 <= options.days <= MOST_DAYS:
+        raise CalibrationError(f"--days {options.days}: expected 1 to {MOST_DAYS}")
 
 
 def _refuse_missing(folder: Path | None) -> None:

@@ -89,14 +89,45 @@ def test_the_same_run_again_changes_nothing(calibrate, stored):
     [
         (("--margin", "0.2%"), "is below three times the spread"),
         (("--", "-k", "x"), "with a RUN nothing is measured"),
+        (("--name", "../x"), "--name ../x: a name is letters, digits"),
+        (("--name", "a b/c"), "begins with a letter or a digit"),
+        (("--name", ".x"), "a name is letters"),
+        (("--name", "x\n"), "a name is letters"),
+        (("--name", ""), "a name is letters"),
+        (("--launches", "0"), "--launches 0: an occasion needs 5"),
+        (("--days", "-1"), "--days -1: expected 1 to 3650"),
+        (("--days", "99999999999"), "expected 1 to 3650"),
     ],
 )
-def test_what_can_t_be_done_is_an_error(calibrate, stored, arguments, words):
-    """A margin that is too small, or arguments that mean nothing here: status 4, a sentence, nothing written."""
+def test_what_can_t_be_done_is_an_error(calibrate, stored, capsys, arguments, words):
+    """A margin that is too small, arguments that mean nothing here: status 4, a sentence, nothing written."""
     run = stored()
     folder = calibrate.folder
-    assert command.EXIT_USAGE == command.main(["--references", str(folder), str(run), *arguments])
+    options = ["--references", str(folder), "--yes"]
+    assert command.EXIT_USAGE == command.main([*options, str(run), *arguments])
+    assert words in capsys.readouterr().err
     assert [] == list(folder.iterdir())
+
+
+def test_a_new_file_has_the_name_that_was_given(calibrate, stored):
+    """A name of one file is taken as it is."""
+    status, _, _ = calibrate(stored(), "--yes", "--name", "Lab-2.h200_x")
+    assert (0, ["Lab-2.h200_x.toml"]) == (status, [path.name for path in calibrate.folder.iterdir()])
+
+
+@pytest.mark.parametrize("margin", ["abc", "", "nan", "1_0%", "100%", "0", "-2%", "\u0663%"])
+def test_a_margin_that_is_no_percentage_is_told_what_is_one(calibrate, stored, margin, capsys):
+    """No word of the program's own inside, but what is expected."""
+    with pytest.raises(SystemExit):
+        calibrate(stored(), f"--margin={margin}")
+    assert f"argument --margin: expected a percentage such as 2%, got {margin!r}" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("margin", ["2%", "2", "2.0 %", ".5%"])
+def test_a_margin_may_be_written_in_more_ways_than_one(calibrate, stored, margin):
+    """The percent sign may be left out, and so may a zero before the point."""
+    status, _, err = calibrate(stored(), "--yes", f"--margin={margin}")
+    assert (0, "") == (status, err)
 
 
 def test_a_run_without_enough_launches_records_nothing(calibrate, stored):
