@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import dataclasses
+import math
 import os
 import sys
 import time
@@ -48,6 +49,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     if options.table:
         return _print_table(options.table)
+    if (wrong := _wrong_number(options)) is not None:
+        _say(f"error: {wrong}", sys.stderr)
+        return EXIT_USAGE
     try:
         faults = [FAULTS[check_name(name)] for name in options.faults] or [*ON_CPU, *ON_GPU]
         stack = find_stack(options.stack, os.environ.get("PATH", ""), os.environ)
@@ -59,7 +63,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if carrier.device == "cuda" and not gpus:
         _say(f"error: --device cuda: the torch of {stack.python} sees no GPU", sys.stderr)
         return EXIT_USAGE
-    seconds = options.seconds or seconds_for(carrier)
+    seconds = seconds_for(carrier) if options.seconds is None else options.seconds
     planned = plan(faults, carrier, clean=options.clean, seconds=seconds)
     if options.dry_run:
         for line in _planned(planned):
@@ -176,6 +180,16 @@ class SelfCheck:
         results = Results(machine, rows, list(self._clean), self._seconds)
         contract.write_whole(str(self._run.folder / RESULT), results.text())
         return results
+
+
+def _wrong_number(options: argparse.Namespace) -> str | None:
+    """Say which number can't be meant; None if all can."""
+    if options.clean < 0:
+        return f"--clean {options.clean}: expected a number of judgements, 0 or more"
+    # Written so that NaN is refused too.
+    if options.seconds is not None and not 0.0 < options.seconds < math.inf:
+        return f"--seconds {options.seconds:g}: expected seconds above 0"
+    return None
 
 
 def _planned(planned: Plan) -> list[str]:

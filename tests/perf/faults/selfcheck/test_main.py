@@ -80,6 +80,21 @@ def test_a_slip_of_the_finger_gets_the_right_name(capsys):
     assert "slow-rank" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--clean", "-1"], "error: --clean -1: expected a number of judgements, 0 or more\n"),
+        (["--seconds=-5"], "error: --seconds -5: expected seconds above 0\n"),
+        (["--seconds=0"], "error: --seconds 0: expected seconds above 0\n"),
+        (["--seconds=nan"], "error: --seconds nan: expected seconds above 0\n"),
+        (["--seconds=inf"], "error: --seconds inf: expected seconds above 0\n"),
+    ],
+)
+def test_numbers_that_can_t_be_meant_are_misuse(words, said, capsys):
+    """One line and the status of misuse, before a stack is looked for."""
+    assert (4, said) == (main([*words, "--stack=/nowhere/python", "--dry-run"]), capsys.readouterr().err)
+
+
 def test_the_plan_can_be_seen_without_a_launch(capsys, monkeypatch):
     """Each fault with who must catch it, and why the others are not planted."""
     monkeypatch.setattr(command, "find_stack", lambda *ignored: Stack("own", sys.executable, {"gpus": []}))
