@@ -6,8 +6,11 @@ import csv
 import datetime
 import math
 from pathlib import Path
+from typing import Any
 
+from perf.replay import DECIMAL_NUMBER
 from perf.report.history.observations import Observation, with_ratios
+from perf.whole import whole
 
 __all__ = ["COLUMNS", "CsvError", "read_csv"]
 
@@ -19,6 +22,10 @@ SYNTHETIC = "synthetic"
 
 class CsvError(ValueError):
     """A file that is no such table. The message says where and what was expected."""
+
+
+class _NoObservation(ValueError):
+    """A line that holds none. The message names the column, and says what was expected."""
 
 
 def read_csv(path: Path) -> tuple[list[Observation], list[str]]:
@@ -41,23 +48,29 @@ def read_csv(path: Path) -> tuple[list[Observation], list[str]]:
         for row in reader:
             try:
                 one = _observation(row, path.name)
-            except (ValueError, TypeError) as error:
+            except _NoObservation as error:
                 notes.append(f"{path}:{reader.line_num}: left out: {error}")
                 continue
             found.setdefault((one.system, one.stack, one.when), []).append(one)
     return [one for together in found.values() for one in with_ratios(_fed(together))], notes
 
 
-def _observation(row: dict[str, str], source: str) -> Observation:
-    gpus = int(row["gpus"])
-    day = datetime.date.fromisoformat(row["date"])
-    when = datetime.datetime.combine(day, datetime.time(), datetime.UTC).timestamp()
+def _observation(row: dict[str, Any], source: str) -> Observation:
+    for column in COLUMNS:
+        if row[column] is None:
+            raise _NoObservation(f"the line ends before the column {column}")
+    gpus = whole(row["gpus"])
+    if not gpus:
+        raise _NoObservation(f"gpus is {row['gpus']!r:.40}, expected a whole number of at least 1")
     try:
-        rate = float(row["images_per_s"])
+        day = datetime.date.fromisoformat(row["date"].strip())
     except ValueError:
-        raise ValueError(f"images_per_s is {row['images_per_s']!r:.40}, expected a number") from None
-    if not (math.isfinite(rate) and rate > 0.0) or gpus < 1:
-        raise ValueError("images_per_s and gpus must be above 0")
+        raise _NoObservation(f"date is {row['date']!r:.40}, expected a day such as 2026-11-27") from None
+    when = datetime.datetime.combine(day, datetime.time(), datetime.UTC).timestamp()
+    text = row["images_per_s"].strip()
+    rate = float(text) if DECIMAL_NUMBER.fullmatch(text) else math.nan
+    if not (math.isfinite(rate) and rate > 0.0):
+        raise _NoObservation(f"images_per_s is {row['images_per_s']!r:.40}, expected a number above 0")
     return Observation(
         when=when,
         system=row["system"],

@@ -52,6 +52,35 @@ def test_efficiency_and_loader_share_come_from_the_same_day():
     assert found["DDP, synthetic, 1 GPU"].efficiency is None
 
 
+@pytest.mark.parametrize(
+    ("cells", "words"),
+    [
+        ("\u0663,2026-11-27,5", "gpus is '\u0663', expected a whole number of at least 1"),
+        ("1_0,2026-11-27,5", "gpus is '1_0', expected a whole number of at least 1"),
+        ("0,2026-11-27,5", "gpus is '0', expected a whole number of at least 1"),
+        ("four,2026-11-27,5", "gpus is 'four', expected a whole number"),
+        ("4,2026-13-27,5", "date is '2026-13-27', expected a day such as 2026-11-27"),
+        ("4,yesterday,5", "date is 'yesterday', expected a day"),
+        ("4,2026-11-27,1_0", "images_per_s is '1_0', expected a number above 0"),
+        ("4,2026-11-27,-5", "images_per_s is '-5', expected a number above 0"),
+        ("4,2026-11-27,nan", "images_per_s is 'nan', expected a number above 0"),
+        ("4,2026-11-27,1e999", "images_per_s is '1e999', expected a number above 0"),
+        ("4,2026-11-27", "the line ends before the column images_per_s"),
+    ],
+)
+def test_a_line_that_holds_nothing_names_its_column_and_what_was_expected(tmp_path, cells, words):
+    """Its note is in the table's own words, not in Python's; the other lines are read."""
+    path = tmp_path / "x.csv"
+    head = "benchmark,framework,system,gpus,date,images_per_s"
+    path.write_text(f"{head}\nDDP,a,s,{cells}\nDDP,a,s,4,2026-11-27,5.5e2\n", encoding="utf-8")
+
+    observations, notes = read_csv(path)
+
+    assert [550.0] == [one.throughput for one in observations]
+    (note,) = notes
+    assert note.startswith(f"{path}:2: left out: {words}")
+
+
 def test_a_csv_without_the_columns_says_which(tmp_path):
     """With file and line."""
     path = tmp_path / "x.csv"
