@@ -124,19 +124,19 @@ def check_site_here(site: Site, stack: str) -> None:
     Raises
     ------
     SiteError
-        If the data root is not there, or a stack's Python is named by a path that is not there and nothing could
-        bring it.
+        If the site has no such stack, the data root is not there, or a stack's Python is named by a path that is not
+        there and nothing could bring it.
     """
+    # A Python by its path, as without a site file: the job finds out what it is.
+    table = None if os.sep in stack else site.stack(stack)
     root = site.data.root
     if root and not os.path.isdir(root):
         raise SiteError(
             f"{site.path}: [data] root: there is no folder {root} here; jobs would have no data. "
             f"Stage it with `nox -s data -- --root {root}` on a machine with network, or mend the path"
         )
-    if os.sep in stack:
-        # A Python by its path, as without a site file: the job finds out what it is.
+    if table is None:
         return
-    table = site.stack(stack)
     bare = not table.setup and not table.wrapper and not table.step_options
     if bare and os.sep in table.python and not os.access(table.python, os.X_OK):
         raise SiteError(f"{site.path}: [stacks.{stack}] python: there is no program {table.python} here")

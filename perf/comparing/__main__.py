@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from perf.ending import finish
 from perf.launch.telemetry.companion import interpreter
+from perf.launch.text import harmless
 
 USAGE = """\
 usage: python -m perf.comparing OLD NEW [pytest's options]
@@ -96,6 +97,13 @@ def main(words: Sequence[str] | None = None) -> int:
         from perf.comparing.search import run
 
         return run(wish.stacks, wish.rest, command)
+    if wish.stacks[0] == wish.stacks[1]:
+        print(
+            f"note: both are the same stack, {harmless(wish.stacks[0])}: what differs is noise",
+            file=sys.stderr,
+        )
+        # Before another program takes this process's place.
+        sys.stderr.flush()
     found = command(wish.stacks[0], wish.stacks[1], wish.rest)
     # In this process's place, so that Ctrl-C and SIGTERM reach pytest itself, once.
     return os.execv(found[0], found)  # noqa: S606 - no shell is wanted: names of stacks are foreign text

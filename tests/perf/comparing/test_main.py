@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 
 from perf.comparing.__main__ import Wish, WrongWords, command, main, read
@@ -40,3 +42,19 @@ def test_the_command_compares_here_or_as_jobs():
     site = command("o", "n", ["--site=s.toml"])
     assert "perf.cluster" in site
     assert "--profile=compare" in site
+
+
+@pytest.mark.parametrize(
+    ("new", "words"), [("/s/python", "note: both are the same stack, /s/python"), ("/t", "")]
+)
+def test_a_stack_against_itself_is_said_and_measured(new, words, capsys, monkeypatch):
+    """It tells how much is noise; who mistyped a name learns of it before the launches."""
+    started = []
+    monkeypatch.setattr(os, "execv", lambda program, given: started.append(given) or 0)
+
+    assert 0 == main(["/s/python", new])
+    (found,) = started
+    assert {"--against=/s/python", f"--stack={new}"} <= set(found)
+    err = capsys.readouterr().err
+    assert err.startswith(words)
+    assert bool(words) == bool(err)
