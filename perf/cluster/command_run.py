@@ -99,7 +99,7 @@ def parser() -> argparse.ArgumentParser:
     """Return the parser of stackproof's own options; the others are pytest's."""
     found = argparse.ArgumentParser(
         prog="python -m perf.cluster",
-        description="Run the suite as jobs. Every other option is pytest's: -k, -m, -x, --launches, --line-profile …",
+        description="Run the suite as jobs. Every other option is pytest's: -k, -m, -x, --launches, --line-profile ...",
         epilog="attach RUN, cancel RUN and status RUN work from another shell, whenever.",
         allow_abbrev=False,
     )
@@ -129,7 +129,7 @@ def parser() -> argparse.ArgumentParser:
         const="",
         default=None,
         metavar="NODES",
-        help="the same tests on every node (or on NODE,NODE…): names outliers",
+        help="the same tests on every node (or on NODE,NODE...): names outliers",
     )
     add("--confirm-on", metavar="NODE", help="run on this node only, to confirm what another one showed")
     add("--run-name", help=argparse.SUPPRESS)
