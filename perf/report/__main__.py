@@ -14,6 +14,7 @@ from rich.text import Text
 
 from perf.ending import finish
 from perf.portable import systems_to_show
+from perf.report.console import make_console
 from perf.report.lines import ProfileError, launch_profiles, render
 from perf.report.scripting import as_json
 from perf.report.stored import NoRun, StoredRun, load
@@ -78,7 +79,7 @@ def _tables(words: list[str]) -> int:
     stored = _load(options.run)
     if stored is None:
         return _USAGE
-    console = Console(highlight=False)
+    console = make_console()
     stored, summary = _summarized(stored)
     environment = environment_lines(stored.environment)
     print_report(console, summary, environment=environment, folder=stored.folder, notes=stored.notes)
