@@ -1,4 +1,4 @@
-"""Write what a system is known to do: ``python -m perf.calibration [RUN…]``, the command under ``nox -s calibrate``.
+"""Write what a system is known to do: ``python -m perf.calibration [RUN ...]``, the command under ``nox -s calibrate``.
 
 Without a RUN it measures first: `--launches` launches of every variant of a floor, all of one stack (A/A). Then it
 shows how much the launches spread, what a comparison of equal stacks would have said of them, and how the reference

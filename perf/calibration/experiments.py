@@ -1,6 +1,6 @@
-"""Disjoint experiments from the launches of comparisons: ``python -m perf.calibration.experiments RUN…``.
+"""Disjoint experiments from the launches of comparisons: ``python -m perf.calibration.experiments RUN ...``.
 
-A comparison with many launches a side (``pytest perf --against=… --launches=20``) holds several experiments that
+A comparison with many launches a side (``pytest perf --against=OLD --launches=20``) holds several experiments that
 share no launch. Each is judged as a comparison of that size would have been, in the order in which the launches were
 made: how many of them fail shows how often a planted change is caught, and the old side's launches dealt to two sides
 show how often an equal stack alarms. Drawing launches at random from the pool would give experiments that depend on

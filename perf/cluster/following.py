@@ -24,6 +24,7 @@ from perf.cluster.scheduler import Scheduler, SchedulerError
 from perf.cluster.sites import Site
 from perf.cluster.watching import Followed, Unanswered, Watcher
 from perf.launch.signals import Interruption
+from perf.report.console import make_console
 from perf.report.stacks import environment_lines
 from perf.report.stored import load
 from perf.report.summary import summarize
@@ -218,4 +219,4 @@ def _printer(console: Console) -> Callable[[str], None]:
 
 def output_console() -> Console:
     """Return the console of the commands."""
-    return Console(highlight=False, file=sys.stdout)
+    return make_console(sys.stdout)

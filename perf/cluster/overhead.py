@@ -18,8 +18,6 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from rich.console import Console
-
 from perf.cluster.following import follow
 from perf.cluster.jobs import Job, Plan
 from perf.cluster.sites import parse_site
@@ -28,6 +26,7 @@ from perf.cluster.submitting import make_submission, prepare_run
 from perf.ending import finish
 from perf.machine import REPOSITORY
 from perf.records import new_run_name
+from perf.report.console import make_console
 
 RECORDED = REPOSITORY / "docs" / "measurements" / "2026-11-28-h100-whole" / "records.jsonl"
 
@@ -139,7 +138,7 @@ def measure(
     submission = make_submission(name, site, "any", [], plan, 0)
     run = prepare_run(root / "results", submission, site, scheduler)
     with open(root / "output", "w", encoding="utf-8") as output:
-        status = follow(run, submission, site, scheduler, Console(file=output, highlight=False))
+        status = follow(run, submission, site, scheduler, make_console(output))
     own, commands = (after - first for after, first in zip(_cpu_seconds(), before, strict=True))
     asked = [line.split() for line in (fake / "asked").read_text(encoding="utf-8").splitlines()]
     queries = [float(moment) for name, moment in asked if name != "sbatch"]

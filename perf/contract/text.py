@@ -71,7 +71,20 @@ def decode(kind: type[T], text: Union[str, bytes], where: str) -> T:
 
 
 def write_whole(path: str, text: str) -> None:
-    """Write `text` to `path` so that a reader sees all of it or nothing: temporary file, fsync, rename."""
+    """Write `text` to `path` so that a reader sees all of it or nothing: temporary file, fsync, rename.
+
+    Raises
+    ------
+    OSError
+        It can't be written. The error names `path`: nobody knows the temporary file's name.
+    """
+    try:
+        _write_whole(path, text)
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, path) from None
+
+
+def _write_whole(path: str, text: str) -> None:
     # Not tempfile.mkstemp: that makes files of mode 0600, which colleagues who share the folder could not read.
     temporary = os.path.join(os.path.dirname(path), f".writing-{secrets.token_hex(8)}")
     handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)

@@ -14,12 +14,13 @@ from rich.text import Text
 
 from perf.ending import finish
 from perf.portable import systems_to_show
+from perf.report.console import make_console
 from perf.report.lines import ProfileError, launch_profiles, render
 from perf.report.scripting import as_json
 from perf.report.stored import NoRun, StoredRun, load
 from perf.report.summary import Summary, environment_lines, summarize
 from perf.report.tables import print_report
-from perf.report.text import fit
+from perf.report.text import fit, out_of_reach
 
 _USAGE = 2
 _FAILED = 1
@@ -78,7 +79,7 @@ def _tables(words: list[str]) -> int:
     stored = _load(options.run)
     if stored is None:
         return _USAGE
-    console = Console(highlight=False)
+    console = make_console()
     stored, summary = _summarized(stored)
     environment = environment_lines(stored.environment)
     print_report(console, summary, environment=environment, folder=stored.folder, notes=stored.notes)
@@ -109,8 +110,10 @@ def _html(words: list[str]) -> int:
 
     try:
         path = write(found, options.output)
-    except (NoPlotly, OSError) as error:
+    except NoPlotly as error:
         return _complain(str(error), _FAILED)
+    except OSError as error:
+        return _complain(out_of_reach(options.output or error.filename, error), _FAILED)
     print(fit(str(path), sys.stdout.encoding))
     return 0
 
@@ -150,6 +153,8 @@ def _export(words: list[str]) -> int:
     if options.format == "json":
         text = json.dumps(as_json(stored, summary), indent=2, allow_nan=False) + "\n"
     else:
+        # These have no place for them, and JSON has.
+        _tell(stored.notes)
         text = {"csv": as_csv, "prometheus": as_prometheus}[options.format](stored, summary)
     if options.output is None:
         # Both formats are UTF-8 whatever the locale; line ends are the format's own.
@@ -159,7 +164,7 @@ def _export(words: list[str]) -> int:
     try:
         contract.write_whole(str(options.output), text)
     except OSError as error:
-        return _complain(str(error), _FAILED)
+        return _complain(out_of_reach(options.output, error), _FAILED)
     return 0
 
 
@@ -189,11 +194,12 @@ def _tensorboard(words: list[str]) -> int:
         return _USAGE
     from perf.report.tensorboard import write
 
+    _tell(stored.notes)
     folder = options.output or stored.folder / "tensorboard"
     try:
         count = write(stored.records, folder)
     except OSError as error:
-        return _complain(str(error), _FAILED)
+        return _complain(out_of_reach(folder, error), _FAILED)
     launches = "1 launch" if count == 1 else f"{count} launches"
     print(fit(f"{launches}: tensorboard --logdir {folder}", sys.stdout.encoding))
     return 0
@@ -210,9 +216,17 @@ def _summarized(stored: StoredRun) -> tuple[StoredRun, Summary]:
 def _load(folder: Path) -> StoredRun | None:
     try:
         return load(folder)
-    except (NoRun, OSError) as error:
+    except NoRun as error:
         _complain(str(error), _USAGE)
-        return None
+    except OSError as error:
+        _complain(out_of_reach(error.filename or folder, error, "read"), _USAGE)
+    return None
+
+
+def _tell(notes: Sequence[str]) -> None:
+    """Say on standard error what could not be read, as the tables do."""
+    for note in notes:
+        print(f"note: {fit(note, sys.stderr.encoding)}", file=sys.stderr)
 
 
 def _complain(text: str, status: int) -> int:

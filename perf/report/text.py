@@ -19,6 +19,7 @@ __all__ = [
     "memory",
     "milliseconds",
     "number",
+    "out_of_reach",
     "share",
 ]
 
@@ -80,6 +81,21 @@ def fit(text: str, encoding: str, keep_lines: bool = False) -> str:
         encoding = "ascii"
     plain = "".join(_PLAIN_GLYPHS.get(character, character) for character in text)
     return plain.encode(encoding, errors="backslashreplace").decode(encoding)
+
+
+def out_of_reach(path: object, error: OSError, done: str = "written") -> str:
+    """Say which file can't be read or written and why, without the system's number for it.
+
+    Parameters
+    ----------
+    path
+        As whoever reads this knows it; the error itself may name a temporary file, or one far below.
+    error
+        What the system said.
+    done
+        What was tried: 'written' or 'read'.
+    """
+    return f"{path} can't be {done}: {error.strerror or error}"
 
 
 def number(value: float | None, digits: int = 4) -> str:

@@ -12,6 +12,7 @@ from rich.text import Text
 
 from perf import contract, records
 from perf.portable import systems_to_show
+from perf.report.console import make_console
 from perf.report.kernels import table_of
 from perf.report.lines import ProfileError, launch_profiles, render
 from perf.report.progress import Progress, choose_mode, follow
@@ -31,7 +32,7 @@ class Drawing:
 
     def __init__(self, folder: Path, reporter: Any, *, quiet: bool) -> None:
         out = _Between(os.fdopen(os.dup(1), "w", encoding="utf-8", errors="replace"), reporter)
-        console = Console(file=out, highlight=False)  # type: ignore[arg-type]
+        console = make_console(out)  # type: ignore[arg-type]
         progress = Progress(console, choose_mode(console, quiet=quiet))
         self._stop = threading.Event()
 
@@ -81,7 +82,7 @@ def summarize(folder: Path, terminal: Any, sentence: str) -> None:
         terminal.section("stackproof")
         known, notes = systems_to_show()
         # pytest has no public name for the stream that its own report goes to.
-        console = Console(file=terminal._tw._file, highlight=False)  # noqa: SLF001
+        console = make_console(terminal._tw._file)  # noqa: SLF001
         print_report(
             console,
             rows_of(stored.records, stored.verdicts, known),

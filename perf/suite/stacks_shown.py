@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from rich.console import Console
-
+from perf.report.console import make_console
 from perf.report.differences import DIFFERENCE_COLUMNS, stack_differences
 from perf.report.layout import Cell, Column, arrange
 
@@ -27,6 +26,6 @@ def show(terminal: Any, old: Mapping[str, Any], new: Mapping[str, Any]) -> None:
         return
     terminal.write_line("stackproof: what differs between the two stacks")
     # pytest has no public name for the stream that its own report goes to.
-    console = Console(file=terminal._tw._file, highlight=False)  # noqa: SLF001
+    console = make_console(terminal._tw._file)  # noqa: SLF001
     for drawn in arrange(console, _COLUMNS, [[Cell(cell) for cell in row] for row in rows]):
         console.print(drawn)

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 
 import torch
 
-from models.interface import load_workload
+from models.interface import load_workload, workload_names
 from perf.ending import finish
 from perf.training.loaders import LoaderPlan, make_loader, set_epoch
 from perf.training.stackinfo import stack_info
@@ -58,7 +58,12 @@ def main(arguments: Sequence[str]) -> int:
         prog="python -m perf.training.learning",
         description="Counts for how many seeds the loss falls in a short launch.",
     )
-    parser.add_argument("--workload", default="mnist_cnn", help="which network (default: mnist_cnn)")
+    parser.add_argument(
+        "--workload",
+        choices=sorted(workload_names()),
+        default="mnist_cnn",
+        help="which network (default: mnist_cnn)",
+    )
     parser.add_argument("--batch", type=int, default=8, help="samples a step (default: 8)")
     parser.add_argument("--steps", type=int, default=44, help="steps of a launch (default: 44)")
     parser.add_argument(

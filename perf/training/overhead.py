@@ -22,7 +22,7 @@ from typing import Any, Callable, cast
 import torch
 from torch.utils.data import Dataset
 
-from models.interface import Workload, load_workload
+from models.interface import Workload, load_workload, workload_names
 from perf.ending import finish
 from perf.training.identity import device_name
 from perf.training.loaders import LoaderPlan, native_loader
@@ -138,7 +138,12 @@ def main(arguments: Sequence[str]) -> int:
         prog="python -m perf.training.overhead",
         description="Says what measuring costs: pairs of blocks of steps, with and without it.",
     )
-    parser.add_argument("--workload", default="mnist_cnn", help="which network (default: mnist_cnn)")
+    parser.add_argument(
+        "--workload",
+        choices=sorted(workload_names()),
+        default="mnist_cnn",
+        help="which network (default: mnist_cnn)",
+    )
     parser.add_argument(
         "--device",
         choices=("cpu", "cuda"),

@@ -15,7 +15,7 @@ from typing import Any
 
 import torch
 
-from models.interface import Workload, load_workload
+from models.interface import Workload, load_workload, workload_names
 from perf.ending import finish
 from perf.training.identity import device_name
 from perf.training.optimizations import make_optimizer
@@ -60,7 +60,12 @@ def main(arguments: Sequence[str]) -> int:
         prog="python -m perf.training.parity",
         description="Says whether a step in a CUDA graph trains what an eager one trains. Needs a GPU.",
     )
-    parser.add_argument("--workload", default="mnist_cnn", help="which network (default: mnist_cnn)")
+    parser.add_argument(
+        "--workload",
+        choices=sorted(workload_names()),
+        default="mnist_cnn",
+        help="which network (default: mnist_cnn)",
+    )
     parser.add_argument("--steps", type=int, default=40, help="whole batches an epoch (default: 40)")
     parser.add_argument("--epochs", type=int, default=2, help="epochs (default: 2)")
     parser.add_argument("--batch", type=int, help="samples a batch (default: the workload's)")

@@ -23,7 +23,7 @@ from typing import Any, cast
 import torch
 from torch.utils.data import Dataset
 
-from models.interface import Workload, load_workload
+from models.interface import Workload, load_workload, workload_names
 from perf.ending import finish
 from perf.training.identity import device_name
 from perf.training.loaders import LoaderPlan, native_loader
@@ -87,7 +87,12 @@ def main(arguments: Sequence[str]) -> int:
         description="Says what sampling beside a launch costs: pairs of blocks, with and without it.",
     )
     parser.add_argument("python", help="the driver's Python, which has psutil")
-    parser.add_argument("--workload", default="mnist_cnn", help="which network (default: mnist_cnn)")
+    parser.add_argument(
+        "--workload",
+        choices=sorted(workload_names()),
+        default="mnist_cnn",
+        help="which network (default: mnist_cnn)",
+    )
     parser.add_argument(
         "--device",
         choices=("cpu", "cuda"),

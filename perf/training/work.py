@@ -95,7 +95,15 @@ def main(arguments: Sequence[str]) -> int:
         "line of JSON a workload. Computes nothing, needs no GPU.",
     )
     parser.add_argument("workloads", nargs="*", metavar="WORKLOAD", help="which networks (default: all)")
-    for name in parser.parse_args(list(arguments)).workloads or workload_names():
+    asked = parser.parse_args(list(arguments)).workloads
+    known = workload_names()
+    # Not as argparse's choices: before Python 3.12 these refuse that none is named.
+    unknown = [name for name in asked if name not in known]
+    if unknown:
+        parser.error(
+            f"argument WORKLOAD: invalid choice: {unknown[0]!r} (choose from {', '.join(sorted(known))})"
+        )
+    for name in asked or known:
         print(json.dumps({"workload": name, **asdict(count(name))}))
     return 0
 

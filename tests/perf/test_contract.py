@@ -343,11 +343,23 @@ def test_a_write_that_fails_leaves_the_old_file(tmp_path, monkeypatch):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(os, "fsync", full)
-    with pytest.raises(OSError, match="No space left"):
+    with pytest.raises(OSError, match="No space left") as caught:
         contract.write_whole(str(path), "second")
 
+    assert str(path) == caught.value.filename
     assert "first" == path.read_text(encoding="utf-8")
     assert [path] == list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(("place", "kind"), [("none/spec.json", FileNotFoundError), ("", IsADirectoryError)])
+def test_what_can_not_be_written_is_named_as_it_was_asked_for(tmp_path, place, kind):
+    """Nobody knows the temporary file."""
+    path = tmp_path / place
+    with pytest.raises(kind) as caught:
+        contract.write_whole(str(path), "text")
+
+    assert (str(path), None) == (caught.value.filename, caught.value.filename2)
+    assert [] == list(tmp_path.iterdir())
 
 
 def test_a_name_alone_is_written_to_the_working_directory(tmp_path, monkeypatch):

@@ -6,10 +6,12 @@ To see before a run whether GPUs, cgroup and pressure files can be read here, an
 from __future__ import annotations
 
 import argparse
+import math
 import os
 import socket
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Sequence
 
@@ -19,42 +21,108 @@ from perf.launch.telemetry.reading import GpuReading, Header, Sample, encode
 from perf.launch.text import harmless
 
 GIB = 2**30
+STDERR = 2
+
+SECONDS = 5.0
+LONGEST = 1e9
+"""Seconds, thirty years: the system's clocks can still be asked to wait so long."""
+
+NOT_STARTED, NOT_FOUND = 126, 127
+"""What a shell says of a command that it can't start, and of one that is not there."""
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Look and print."""
-    parser = argparse.ArgumentParser(prog="python -m perf.launch.telemetry", description=__doc__)
-    parser.add_argument("--seconds", type=float, default=5.0, help="how long to look (default: 5)")
-    parser.add_argument("--interval", type=float, default=1.0, help="seconds between two looks (default: 1)")
-    parser.add_argument("--json", action="store_true", help="the samples themselves, one a line")
-    parser.add_argument("command", nargs="*", help="follow this command's processes (after --) until it ends")
-    options = parser.parse_args(arguments)
-    if options.interval <= 0 or options.seconds < 0:
-        parser.error("seconds and interval must be positive")
+    """Look and print; return the exit status: that of the command that was followed, else 0."""
+    options = _options(arguments)
     node = open_any(options.interval)
-    samples: list[Sample] = []
-    process = subprocess.Popen(options.command) if options.command else None
-    node.follow(process.pid if process else os.getpid())
-    end = time.monotonic() + options.seconds
+    try:
+        # Ours is for the looks alone where scripts read them.
+        process = (
+            subprocess.Popen(options.command, stdout=STDERR if options.json else None)
+            if options.command
+            else None
+        )
+    except OSError as error:
+        node.close()
+        print(f"error: {harmless(options.command[0])} can't be started: {error.strerror}", file=sys.stderr)
+        return NOT_FOUND if isinstance(error, FileNotFoundError) else NOT_STARTED
     spent, began = time.process_time(), time.monotonic()
-    while True:
-        samples.append(node.look("first" if not samples else "tick", not samples))
-        if options.json:
-            print(encode(samples[-1]), flush=True)
-        if time.monotonic() >= end or (process is not None and process.poll() is not None):
-            break
-        time.sleep(min(options.interval, max(0.0, end - time.monotonic()) + 0.001))
-    cost = (time.process_time() - spent) / max(1, len(samples))
+    samples, looks = _look(node, process, options)
+    cost = (time.process_time() - spent) / looks
     header = node.header(socket.gethostname())
     node.close()
-    if process is not None:
-        process.wait()
+    status = process.wait() if process is not None else 0
     if not options.json:
         print("\n".join(in_words(header, samples)))
         print(
-            f"one look costs {1000 * cost:.1f} ms of CPU time ({len(samples)} looks, {time.monotonic() - began:.1f} s)"
+            f"one look costs {1000 * cost:.1f} ms of CPU time ({looks} looks, {time.monotonic() - began:.1f} s)"
         )
-    return 0
+    return status if status >= 0 else 128 - status
+
+
+def _options(arguments: Sequence[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="python -m perf.launch.telemetry",
+        description=__doc__,
+        epilog="The exit status is the command's own: 128 + the signal where one ended it, 127 where there is no such "
+        "command, 126 where it can't be started.",
+    )
+    parser.add_argument(
+        "--seconds",
+        type=float,
+        help="how long to look (default: 5; until the command ends where there is one, which is never ended by this)",
+    )
+    parser.add_argument("--interval", type=float, default=1.0, help="seconds between two looks (default: 1)")
+    parser.add_argument(
+        "--json",
+        action="store_true",
+        help="the samples themselves, one a line; what the command prints then goes to standard error",
+    )
+    parser.add_argument("command", nargs="*", help="follow this command's processes (after --) until it ends")
+    options = parser.parse_args(arguments)
+    # Written so that NaN is refused too.
+    if not 0 < options.interval <= LONGEST:
+        parser.error(f"--interval must be a number of seconds above 0, {LONGEST:g} at most")
+    if options.seconds is not None and not 0 <= options.seconds <= LONGEST:
+        parser.error(f"--seconds must be a number from 0 to {LONGEST:g}")
+    if options.seconds is None:
+        options.seconds = math.inf if options.command else SECONDS
+    return options
+
+
+def _look(
+    node: NodeLook, process: subprocess.Popen[bytes] | None, options: argparse.Namespace
+) -> tuple[list[Sample], int]:
+    """Look until the time or the command is over; return the first and the last sample, and how many there were."""
+    node.follow(process.pid if process is not None else os.getpid())
+    waiter = None
+    if process is not None:
+        waiter = threading.Thread(target=_await_end, args=(process.pid,), daemon=True)
+        waiter.start()
+    end = time.monotonic() + options.seconds
+    # No more of them: a command may take days.
+    samples: list[Sample] = []
+    looks = 0
+    while True:
+        # Before the look, so that the last one sees what the whole command took.
+        over = waiter is not None and not waiter.is_alive()
+        samples[1:] = [node.look("tick" if samples else "first", not samples)]
+        looks += 1
+        if options.json:
+            print(encode(samples[-1]), flush=True)
+        left = end - time.monotonic()
+        if over or left <= 0:
+            return samples, looks
+        pause = min(options.interval, left + 0.001)
+        if waiter is not None:
+            waiter.join(pause)
+        else:
+            time.sleep(pause)
+
+
+def _await_end(pid: int) -> None:
+    """Wait for a child's end, and leave it to be awaited: until then its CPU seconds can still be read."""
+    os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
 
 
 def open_any(interval: float) -> NodeLook:

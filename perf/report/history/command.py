@@ -16,7 +16,7 @@ from perf.report.history.figures import history_sections
 from perf.report.history.nominations import Day, days_of, nominate
 from perf.report.history.observations import Observation, series_of
 from perf.report.history.runs import find_runs, read_run
-from perf.report.text import clean, fit, number
+from perf.report.text import clean, fit, number, out_of_reach
 
 __all__ = ["History", "gather_history", "main"]
 
@@ -114,8 +114,10 @@ def main(words: Sequence[str]) -> int:
         # Ten thousand runs are a million objects, none of them garbage: looking for it takes time for nothing.
         gc.disable()
         observations, notes = _read(options.folders, options.csv)
-    except (OSError, CsvError) as error:
+    except CsvError as error:
         return _complain(str(error), 2)
+    except OSError as error:
+        return _complain(out_of_reach(error.filename, error, "read"), 2)
     finally:
         gc.enable()
     if not observations:
@@ -128,8 +130,10 @@ def main(words: Sequence[str]) -> int:
     try:
         pictures = [figure for section in history.sections for figure in section.figures]
         contract.write_whole(str(path), render("history.html.j2", pictures, history=history))
-    except (NoPlotly, OSError) as error:
+    except NoPlotly as error:
         return _complain(str(error), 1)
+    except OSError as error:
+        return _complain(out_of_reach(path, error), 1)
     for day in history.days:
         print(fit(f"{day.day}  {day.system}: {day.sentence}", sys.stdout.encoding))
     print(fit(f"{history.sentence}; history: {path}", sys.stdout.encoding))

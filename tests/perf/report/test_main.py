@@ -208,3 +208,44 @@ def test_event_files_are_written(run, capsys):
     assert 0 == main(["tensorboard", str(run.folder)])
     assert f"1 launch: tensorboard --logdir {run.folder / 'tensorboard'}\n" == capsys.readouterr().out
     assert 1 == len(list(run.folder.rglob("events.out.tfevents*")))
+
+
+@pytest.mark.parametrize(
+    ("words", "output", "why"),
+    [
+        (["html"], "none/h.html", "No such file or directory"),
+        (["html"], "", "Is a directory"),
+        (["history"], "none/h.html", "No such file or directory"),
+        (["history"], "", "Is a directory"),
+        (["export"], "", "Is a directory"),
+        (["export", "--format=csv"], "none/x.csv", "No such file or directory"),
+        (["tensorboard"], "file", "Not a directory"),
+    ],
+)
+def test_an_output_that_can_not_be_written_is_named_as_it_was_asked_for(
+    run, tmp_path, capsys, words, output, why
+):
+    """One line with the reason: neither the temporary file's name nor the system's number."""
+    (tmp_path / "file").touch()
+    asked = tmp_path / output
+
+    assert 1 == main([*words, str(run.folder), "-o", str(asked)])
+    assert ("", f"error: {asked} can't be written: {why}\n") == capsys.readouterr()
+
+
+@pytest.mark.parametrize(
+    "words", [["export", "--format=csv"], ["export", "--format=prometheus"], ["tensorboard"]]
+)
+def test_what_has_no_place_for_notes_tells_them_beside_it(run, capsys, words):
+    """A line that was cut off is named on standard error, as in the tables; a whole run has nothing there."""
+    assert 0 == main([*words, str(run.folder)])
+    whole, err = capsys.readouterr()
+    assert "" == err
+    with (run.folder / RECORDS).open("a") as file:
+        file.write('{"variant": "mnist')
+
+    assert 0 == main([*words, str(run.folder)])
+    out, err = capsys.readouterr()
+    assert whole == out
+    assert err.startswith(f"note: left out: {run.folder / RECORDS}:2")
+    assert 1 == len(err.splitlines())

@@ -18,6 +18,7 @@ from perf.report.text import (
     memory,
     milliseconds,
     number,
+    out_of_reach,
     share,
 )
 
@@ -146,3 +147,11 @@ def test_the_suites_own_signs_have_plain_stand_ins():
     """On a console without UTF-8 the signs of the tables turn into ASCII, not into escapes."""
     assert "1.2-1.4 +-2 % 3 x X fail" == fit("1.2–1.4 ±2 % 3 × ✗ fail", "ascii")
     assert "✗ fail" == fit("✗ fail", "utf-8")
+
+
+def test_a_file_that_is_out_of_reach_is_told_with_the_reason():
+    """The name is that which the reader knows; an error without words of the system's is told in its own."""
+    assert "a can't be written: Is a directory" == out_of_reach(
+        "a", IsADirectoryError(21, "Is a directory", "b")
+    )
+    assert "a can't be read: gone" == out_of_reach("a", OSError("gone"), "read")

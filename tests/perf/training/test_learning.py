@@ -51,3 +51,10 @@ def test_nothing_to_train_is_refused(capsys):
     with pytest.raises(SystemExit):
         learning.main(["--seeds", "0"])
     assert "at least 1 sample, 1 step and 1 seed" in capsys.readouterr().err
+
+
+def test_a_network_that_is_none_is_refused(capsys):
+    """One line that says which there are, before anything is trained."""
+    with pytest.raises(SystemExit, match="2"):
+        learning.main(["--workload", "nope"])
+    assert "invalid choice: 'nope'" in capsys.readouterr().err

@@ -102,10 +102,10 @@ def test_the_command_prints_one_line(monkeypatch, capsys):
     """JSON with the ratio, its interval and what it was measured on."""
     monkeypatch.setattr(overhead, "load_workload", lambda name: TinyWorkload())
 
-    assert 0 == overhead.main(["--device", "cpu", "--pairs", "6", "--steps", "3", "--workload", "tiny"])
+    assert 0 == overhead.main(["--device", "cpu", "--pairs", "6", "--steps", "3"])
     (line,) = capsys.readouterr().out.splitlines()
     found = json.loads(line)
-    assert ("tiny", 6, 3, 1, torch.__version__) == tuple(
+    assert ("mnist_cnn", 6, 3, 1, torch.__version__) == tuple(
         found[key] for key in ("workload", "pairs", "steps", "threads", "torch")
     )
     assert found["low"] <= found["ratio"] <= found["high"]
@@ -120,3 +120,10 @@ def test_too_little_to_tell_anything_is_refused(options, capsys):
 
     assert 2 == caught.value.code
     assert "at least 6 pairs" in capsys.readouterr().err
+
+
+def test_a_network_that_is_none_is_refused(capsys):
+    """One line that says which there are, before anything is trained."""
+    with pytest.raises(SystemExit, match="2"):
+        overhead.main(["--workload", "nope"])
+    assert "invalid choice: 'nope'" in capsys.readouterr().err

@@ -22,3 +22,10 @@ def test_without_a_gpu_it_says_so(capsys):
     """Exit status 2 and a sentence, not a traceback."""
     assert 2 == parity.main([])
     assert "only GPUs have graphs" in capsys.readouterr().err
+
+
+def test_a_network_that_is_none_is_refused(capsys):
+    """One line that says which there are, before anything is trained."""
+    with pytest.raises(SystemExit, match="2"):
+        parity.main(["--workload", "nope"])
+    assert "invalid choice: 'nope'" in capsys.readouterr().err

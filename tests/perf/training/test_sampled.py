@@ -51,12 +51,12 @@ def test_the_sampler_stands_still_in_every_other_block(monkeypatch):
 def test_the_command_prints_one_line(monkeypatch, capsys):
     """JSON with the ratio, its interval, and what the sampler itself used."""
     monkeypatch.setattr(sampled, "load_workload", lambda name: TinyWorkload())
-    arguments = [sys.executable, "--device", "cpu", "--pairs", "6", "--seconds", "0.01", "--workload", "tiny"]
+    arguments = [sys.executable, "--device", "cpu", "--pairs", "6", "--seconds", "0.01"]
 
     assert 0 == sampled.main(arguments)
     (line,) = capsys.readouterr().out.splitlines()
     found = json.loads(line)
-    assert ("tiny", 6, 1, torch.__version__) == tuple(
+    assert ("mnist_cnn", 6, 1, torch.__version__) == tuple(
         found[key] for key in ("workload", "pairs", "threads", "torch")
     )
     assert found["low"] <= found["ratio"] <= found["high"]
@@ -71,3 +71,10 @@ def test_too_little_to_tell_anything_is_refused(options, capsys):
 
     assert 2 == caught.value.code
     assert "at least 6 pairs" in capsys.readouterr().err
+
+
+def test_a_network_that_is_none_is_refused(capsys):
+    """One line that says which there are, before anything is trained."""
+    with pytest.raises(SystemExit, match="2"):
+        sampled.main([sys.executable, "--workload", "nope"])
+    assert "invalid choice: 'nope'" in capsys.readouterr().err

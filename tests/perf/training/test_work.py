@@ -60,6 +60,15 @@ def test_the_command_prints_a_line_a_workload(capsys):
     assert WORKLOADS["mnist_cnn"].flops == lines[0]["flops"]
 
 
+def test_a_network_that_is_none_is_refused(capsys):
+    """One line that says which there are, before anything is counted."""
+    with pytest.raises(SystemExit, match="2"):
+        main(["mnist_cnn", "nope"])
+    out, err = capsys.readouterr()
+    assert "" == out
+    assert "invalid choice: 'nope' (choose from mnist_cnn, " in err
+
+
 def test_every_network_of_the_folder_is_found_by_its_name():
     """What counts without a name counts all of them, and the driver's list has each."""
     assert sorted(WORKLOADS) == sorted(workload_names())

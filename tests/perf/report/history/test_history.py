@@ -146,7 +146,14 @@ def test_what_is_no_history_ends_with_its_status(tmp_path, capsys):
     """2, and a sentence."""
     assert 2 == main(["history", str(tmp_path)])
     assert "no launch of these runs" in capsys.readouterr().err
-    assert 2 == main(["history", str(tmp_path / "none")])
+    for words in ([], ["--csv"]):
+        assert 2 == main(["history", *words, str(tmp_path / "none")])
+        assert (
+            f"error: {tmp_path / 'none'} can't be read: No such file or directory\n"
+            == capsys.readouterr().err
+        )
+    assert 2 == main(["history", "--csv", str(tmp_path)])
+    assert f"error: {tmp_path} can't be read: Is a directory\n" == capsys.readouterr().err
 
 
 def test_long_series_are_drawn_as_medians():
