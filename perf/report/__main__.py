@@ -147,8 +147,8 @@ def _export(words: list[str]) -> int:
     if stored is None:
         return _USAGE
     stored, summary = _summarized(stored)
-    from perf import contract
     from perf.report.export import as_csv, as_prometheus
+    from perf.report.output import write_named
 
     if options.format == "json":
         text = json.dumps(as_json(stored, summary), indent=2, allow_nan=False) + "\n"
@@ -162,7 +162,7 @@ def _export(words: list[str]) -> int:
         sys.stdout.buffer.write(text.encode("utf-8", "backslashreplace"))
         return 0
     try:
-        contract.write_whole(str(options.output), text)
+        write_named(options.output, text)
     except OSError as error:
         return _complain(out_of_reach(options.output, error), _FAILED)
     return 0

@@ -12,11 +12,11 @@ from typing import Any
 import jinja2
 from markupsafe import Markup
 
-from perf import contract
 from perf.report import links
 from perf.report.contents import Contents, gather
 from perf.report.figures.model import Figure
 from perf.report.lines import source_rows
+from perf.report.output import write_named
 from perf.report.plotly import drawing, library
 from perf.report.scripting import finite
 from perf.report.stored import StoredRun
@@ -54,7 +54,7 @@ def write(runs: Sequence[StoredRun], path: Path | None = None) -> Path:
     contents = gather(runs)
     if path is None:
         path = runs[-1].folder / (REPORT if len(runs) == 1 else COMPARISON)
-    contract.write_whole(str(path), page(contents, path.absolute().parent))
+    write_named(path, page(contents, path.absolute().parent))
     return path
 
 

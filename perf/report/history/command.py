@@ -9,13 +9,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from perf import contract
 from perf.report.figures.model import Section, Table
 from perf.report.history.csvfile import CsvError, read_csv
 from perf.report.history.figures import history_sections
 from perf.report.history.nominations import Day, days_of, nominate
 from perf.report.history.observations import Observation, series_of
 from perf.report.history.runs import find_runs, read_run
+from perf.report.output import write_named
 from perf.report.text import clean, fit, number, out_of_reach
 
 __all__ = ["History", "gather_history", "main"]
@@ -129,7 +129,7 @@ def main(words: Sequence[str]) -> int:
 
     try:
         pictures = [figure for section in history.sections for figure in section.figures]
-        contract.write_whole(str(path), render("history.html.j2", pictures, history=history))
+        write_named(path, render("history.html.j2", pictures, history=history))
     except NoPlotly as error:
         return _complain(str(error), 1)
     except OSError as error:
