@@ -13,6 +13,9 @@ from typing import Any
 READER_LEFT = 128 + signal.SIGPIPE
 """What a shell says of a command that ended so."""
 
+INTERRUPTED = 128 + signal.SIGINT
+"""What a shell says of a command that Ctrl-C ended."""
+
 OUTPUT_LOST = 11
 """Where standard output can't be written. No finding's status: what was found is not told."""
 
@@ -64,6 +67,11 @@ def finish(main: Callable[[], int]) -> None:
             status = main()
         finally:
             sys.stdout.flush()
+    except KeyboardInterrupt as told:
+        # Whoever pressed Ctrl-C knows why it ended; SIGTERM (`perf.launch.signals.Terminated`) says so.
+        status = INTERRUPTED
+        if str(told):
+            _complain(told)
     except OutputLost as lost:
         # What is buffered still has somewhere to go when Python flushes it.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -88,7 +96,7 @@ def _watch_output() -> None:
     )
 
 
-def _complain(lost: OutputLost) -> None:
+def _complain(lost: BaseException) -> None:
     if sys.stderr is not None:
         # On the same full disk, there is nobody to tell.
         with contextlib.suppress(OSError):

@@ -115,6 +115,18 @@ def test_a_command_that_handles_errors_of_files_does_not_take_the_outputs_for_on
     assert ("", READER_LEFT) == (done.stderr, done.returncode)
 
 
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [("KeyboardInterrupt", ""), ("KeyboardInterrupt('ended by SIGTERM')", "error: ended by SIGTERM\n")],
+)
+def test_ctrl_c_is_no_traceback(error, said):
+    """The status is what a shell says of it; who was ended otherwise is told how."""
+    code = f"from perf.ending import finish\ndef main():\n    raise {error}\nfinish(main)"
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False)
+
+    assert (130, said) == (done.returncode, done.stderr)
+
+
 @pytest.mark.parametrize("options", [(), ("-u",)])
 @pytest.mark.parametrize("encoding", ["utf-8", "ascii:backslashreplace"])
 def test_the_output_is_otherwise_what_it_was(options, encoding):

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from perf.cluster.lint import Finding, lint
-from perf.report.text import fit
+from perf.report.text import fit, out_of_reach
 
 JSON_SCHEMA = 1
 """Raised when a key of ``--json`` changes its meaning or goes away."""
@@ -39,7 +39,8 @@ def main(words: Sequence[str]) -> int:
         try:
             text = read(name)
         except (OSError, ValueError) as error:
-            print(f"error: {fit(str(error), sys.stderr.encoding)}", file=sys.stderr)
+            said = out_of_reach(name, error, "read") if isinstance(error, OSError) else str(error)
+            print(f"error: {fit(said, sys.stderr.encoding)}", file=sys.stderr)
             return USAGE
         findings += [(name, finding) for finding in lint(text)]
     if options.json:

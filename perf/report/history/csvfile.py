@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import datetime
+import io
 import math
 from pathlib import Path
 from typing import Any
@@ -34,14 +35,18 @@ def read_csv(path: Path) -> tuple[list[Observation], list[str]]:
     Raises
     ------
     CsvError
-        If a column is missing.
+        If a column is missing, or it is no UTF-8.
     OSError
         If the file can't be read.
     """
     notes: list[str] = []
     found: dict[tuple[str, str, float], list[Observation]] = {}
     with path.open(encoding="utf-8", newline="") as file:
-        reader = csv.DictReader(file)
+        try:
+            text = file.read()
+        except UnicodeDecodeError as error:
+            raise CsvError(f"{path}: is no UTF-8 ({error.reason}); save it as UTF-8") from error
+        reader = csv.DictReader(io.StringIO(text, newline=""))
         missing = [name for name in COLUMNS if name not in (reader.fieldnames or ())]
         if missing:
             raise CsvError(f"{path}:1: no column {', '.join(missing)}; expected {','.join(COLUMNS)}")

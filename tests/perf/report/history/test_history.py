@@ -81,6 +81,14 @@ def test_a_line_that_holds_nothing_names_its_column_and_what_was_expected(tmp_pa
     assert note.startswith(f"{path}:2: left out: {words}")
 
 
+def test_a_csv_that_is_no_utf_8_says_so(tmp_path):
+    """With the file's name, and what to do."""
+    path = tmp_path / "x.csv"
+    path.write_bytes(b"date,\xff\n")
+    with pytest.raises(CsvError, match=r"x\.csv: is no UTF-8 .*; save it as UTF-8"):
+        read_csv(path)
+
+
 def test_a_csv_without_the_columns_says_which(tmp_path):
     """With file and line."""
     path = tmp_path / "x.csv"
