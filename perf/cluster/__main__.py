@@ -64,10 +64,14 @@ def _lint(words: list[str]) -> int:
     return command(words)
 
 
-if __name__ == "__main__":
+def _interruptible() -> int:
     try:
-        finish(main)
+        return main()
     except KeyboardInterrupt:
         # Jobs are cancelled where they are followed; here nothing is left but a report, or a question.
         print("stackproof: interrupted", file=sys.stderr)
-        sys.exit(2)
+        return 2
+
+
+if __name__ == "__main__":
+    finish(_interruptible)
