@@ -22,7 +22,7 @@ class ContractError(ValueError):
 
 
 def encode(message: Any) -> str:
-    """Return one of this module's dataclasses as one line of JSON.
+    """Return one of the contract's dataclasses as one line of JSON.
 
     Raises
     ------
@@ -40,7 +40,7 @@ def encode(message: Any) -> str:
 
 
 def decode(kind: type[T], text: Union[str, bytes], where: str) -> T:
-    """Read one of this module's dataclasses from JSON.
+    """Read one of the contract's dataclasses from JSON.
 
     Parameters
     ----------

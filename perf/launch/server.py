@@ -142,21 +142,16 @@ class Server:
         data = b""
         try:
             while not data.endswith(b"\n"):
-                try:
+                # Asked before its words are taken: what it said at its end is the better reason.
+                gone = self._process.poll() is not None
+                with contextlib.suppress(TimeoutError):
                     if connection is None:
                         connection = listener.accept()[0]
                         connection.settimeout(listener.gettimeout())
                     more = connection.recv(65536)
                     data += more
-                except TimeoutError:
-                    more = b"."
-                # Connected and gone is told by its status, which comes a moment later.
-                if not more or self._process.poll() is not None:
-                    raise CannotFork(self._how_it_ended(log))
-                if told():
-                    raise CannotFork("the driver was told to end")
-                if time.monotonic() > deadline:
-                    raise CannotFork(f"its server was not ready after {READY_SECONDS:g} s")
+                    gone = not more
+                self._check_start(gone, deadline, log, told)
             first: dict[str, Any] = json.loads(data)
             if "ready" not in first:
                 raise CannotFork(str(first.get("unfit", "its server did not become ready")))
@@ -168,13 +163,20 @@ class Server:
         connection.setblocking(False)
         return connection
 
-    def _how_it_ended(self, log: Path) -> str:
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            self._process.wait(STOP_SECONDS)
-        lines = last_lines(read_tail(log))
-        return (
-            f"its server ended with status {self._process.returncode}: {lines[-1] if lines else 'no output'}"
-        )
+    def _check_start(self, gone: bool, deadline: float, log: Path, told: Callable[[], bool]) -> None:
+        """Raise where there is no more to wait for."""
+        if gone:
+            # Its status may come a moment after its connection is closed.
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self._process.wait(STOP_SECONDS)
+            lines = last_lines(read_tail(log))
+            raise CannotFork(
+                f"its server ended with status {self._process.returncode}: {lines[-1] if lines else 'no output'}"
+            )
+        if told():
+            raise CannotFork("the driver was told to end")
+        if time.monotonic() > deadline:
+            raise CannotFork(f"its server was not ready after {READY_SECONDS:g} s")
 
     def fork(self, request: Mapping[str, Any], told: Callable[[], bool] = lambda: False) -> Fork:
         """Start a launch.

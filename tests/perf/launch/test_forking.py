@@ -200,6 +200,22 @@ def test_a_server_that_died_is_not_asked_again(spec, tmp_path):
         assert "has gone" in servers.why_not(STACK)
 
 
+def test_what_a_server_says_at_its_end_is_the_reason(spec, tmp_path):
+    """It tells why it can't fork and ends at once: its words count, not that it has ended."""
+    python = tmp_path / "python"
+    python.write_text(
+        f"#!{sys.executable}\nimport socket, sys\n"
+        "with socket.socket(socket.AF_UNIX) as s:\n    s.connect(sys.argv[3])\n"
+        '    s.sendall(b\'{"unfit": "a thread is there"}\\n\')\n'
+    )
+    python.chmod(0o755)
+    unfit = Stack("unfit", str(python), {})
+    with Servers(tmp_path / "log") as servers:
+        with pytest.raises(CannotFork, match="^a thread is there$"):
+            forked(spec(), servers, unfit)
+        assert "a thread is there" == servers.why_not(unfit)
+
+
 def test_a_server_that_does_not_answer_is_ended(spec, tmp_path, monkeypatch):
     """Else it would take the request up later, beside the launch that was started in its place."""
     with Servers(tmp_path / "log") as servers:
