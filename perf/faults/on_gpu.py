@@ -158,7 +158,7 @@ ON_GPU = (
         r"The new side is slower by",
         ranks=1,
         selection=" and unet3d-single-1gpu-bf16-native-synthetic]",
-        launches=10,
+        launches=7,
         profile="compare-full",
         gpu=True,
         seconds=250.0,

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import dataclasses
-import statistics
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from perf.catalogue import GROUPS, SIDES, Group, Member
-from perf.contract import LaunchRecord
+from perf.contract import LaunchRecord, Rate
 from perf.records import ExplanationRecord
 from perf.report.differences import setting_differences, stack_differences
 from perf.suite.source import Source
-from perf.suite.two_stacks import moved
+from perf.suite.two_stacks import is_slower, moved
 from perf.verdict.operators import operator_changes, operators_in_words
 from perf.verdict.outcome import Judgement
-from perf.verdict.phases import phase_changes, phases_in_words
-from perf.verdict.words import percent
+from perf.verdict.phases import moved_phases, phase_changes, phases_in_words
+from perf.verdict.rate_changes import rate_changes, rates_in_words
 
 __all__ = ["Explainer"]
 
@@ -28,9 +27,6 @@ PHASE_LAUNCHES = 2
 
 TOLD_OPERATORS = 40
 """Of the table: beyond them lie microseconds."""
-
-RATE_CHANGE = 0.05
-"""A rate that changed by less is not told in words: the card's own repetitions spread by a few per cent."""
 
 TOLD_SETTINGS = 6
 
@@ -80,12 +76,14 @@ class Explainer:
         operators = operator_changes(
             *self._parts(members, "operators", 1, lambda one: one.operators[0] if one.operators else {})
         )
-        rates = self._rates(new)
+        old_rates, new_rates = self._rates(new)
+        clear = [change.phase for change in moved_phases(phases)]
+        changes = rate_changes(old_rates, new_rates, slower=is_slower(judgement), phases=clear)
         settings = self._settings(members)
         told = (
             phases_in_words(phases) or "No launch could be timed phase by phase.",
             operators_in_words(operators) or "No launch could be profiled.",
-            _rates_in_words(rates),
+            rates_in_words(changes, old_rates.keys() & new_rates.keys()),
             _settings_in_words(settings),
         )
         sentences = tuple(sentence for sentence in told if sentence)
@@ -102,7 +100,10 @@ class Explainer:
                     change.name: [change.old, change.new, change.old_calls, change.new_calls]
                     for change in operators[:TOLD_OPERATORS]
                 },
-                rates=rates,
+                rates={
+                    name: [side[name].value if name in side else None for side in (old_rates, new_rates)]
+                    for name in dict.fromkeys((*old_rates, *new_rates))
+                },
                 settings={name: [before, after] for name, before, after in settings},
             )
         )
@@ -116,16 +117,15 @@ class Explainer:
         old, new = ([p for one in found[m.id] if one.valid and (p := part(one))] for m in members)
         return old, new
 
-    def _rates(self, member: Member) -> dict[str, list[float | None]]:
+    def _rates(self, member: Member) -> list[dict[str, Rate]]:
         """Return what the machine does by itself with each stack: one launch a side and kind of device, once a run."""
         kind = "gpu" if member.variant.device == "cuda" else "cpu"
         group = GROUPS.get(f"rates@machine-{kind}")
         if group is None:
-            return {}
+            return [{}, {}]
         members = [dataclasses.replace(group.members[0], side=side) for side in SIDES]
         found = self._source.watched(members, "rates", 1)
-        sides = [_medians(found[one.id]) for one in members]
-        return {name: [side.get(name) for side in sides] for name in dict.fromkeys((*sides[0], *sides[1]))}
+        return [next((dict(one.rates) for one in found[m.id] if one.valid), {}) for m in members]
 
     def _settings(self, members: Sequence[Member]) -> list[tuple[str, str, str]]:
         """Return what is in force, or is torch's default, on one side and not on the other."""
@@ -136,31 +136,6 @@ class Explainer:
             *({key: side.get(key) or {} for key in ("defaults", "environment")} for side in (old, new))
         )
         return [*setting_differences(*effective), *defaults]
-
-
-def _medians(launches: Sequence[LaunchRecord]) -> dict[str, float]:
-    values: dict[str, list[float]] = {}
-    for launch in launches:
-        for name, rate in launch.rates.items():
-            if rate.value is not None:
-                values.setdefault(name, []).append(rate.value)
-    return {name: statistics.median(found) for name, found in values.items()}
-
-
-def _rates_in_words(rates: Mapping[str, Sequence[float | None]]) -> str:
-    changes = {name: new / old - 1.0 for name, (old, new) in rates.items() if old and new}
-    large = sorted(
-        (name for name in changes if abs(changes[name]) > RATE_CHANGE), key=lambda n: -abs(changes[n])
-    )
-    if not changes:
-        return ""
-    if not large:
-        return f"The machine does by itself what it did, within {percent(RATE_CHANGE)}, with either stack."
-    return (
-        "By itself the machine changed in "
-        + ", ".join(f"{name} {changes[name]:+.0%}" for name in large[:4])
-        + "."
-    )
 
 
 def _settings_in_words(settings: Sequence[tuple[str, str, str]]) -> str:

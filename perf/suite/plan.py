@@ -109,11 +109,12 @@ def build_spec(
     profile = context.profile
     watched = profile.stalls and (profile.every_stall or workload.stalls) and variant.device == "cuda"
     stalls = watched and member.plan == "window"
-    timed_steps, min_seconds = sizes.timed_steps, sizes.min_seconds
+    timed_steps, min_seconds, max_seconds = sizes.timed_steps, sizes.min_seconds, sizes.max_seconds
     if operators:
-        timed_steps, min_seconds = min(timed_steps, OPERATOR_STEPS), 0.0
+        timed_steps, min_seconds, max_seconds = min(timed_steps, OPERATOR_STEPS), 0.0, 0.0
     elif stalls:
-        timed_steps = max(timed_steps, STALL_STEPS)
+        # A share of slow steps needs all of its steps.
+        timed_steps, max_seconds = max(timed_steps, STALL_STEPS), 0.0
     return contract.LaunchSpec(
         run=context.run,
         launch=launch,
@@ -139,8 +140,7 @@ def build_spec(
         warmup_steps=sizes.warmup_steps,
         timed_steps=timed_steps,
         min_seconds=min_seconds,
-        # A share of slow steps needs all of its steps.
-        max_seconds=0.0 if stalls else sizes.max_seconds,
+        max_seconds=max_seconds,
         epochs=sizes.epochs,
         cache_dir=context.cache_dir,
         out_dir=str(out_dir),

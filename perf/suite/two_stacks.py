@@ -89,5 +89,14 @@ def moved(judgement: Judgement) -> bool:
     """Say whether a comparison shows a change: it failed, or its upper bound lies below no change at all."""
     if judgement.verdict is Verdict.FAIL:
         return True
-    no_change = 0.0 if judgement.limit < 1.0 else 1.0
-    return judgement.verdict is Verdict.PASS and judgement.high < no_change
+    return judgement.verdict is Verdict.PASS and judgement.high < _no_change(judgement)
+
+
+def is_slower(judgement: Judgement) -> bool:
+    """Say whether the new side of a comparison came out slower, by however little."""
+    return judgement.estimate > _no_change(judgement)
+
+
+def _no_change(judgement: Judgement) -> float:
+    """Return what a quotient, or a difference, of equal sides is: a difference's limit lies below 1."""
+    return 0.0 if judgement.limit < 1.0 else 1.0

@@ -12,12 +12,16 @@ from typing import Any
 from perf.contract import LaunchRecord
 from perf.verdict.diagnosis_facts import settings_that_differ, stack_that_differs
 from perf.verdict.moved import COMMUNICATION, Moved, Side, epoch_phases, moved_phase, moved_start, phases_of
+from perf.verdict.slow_steps import SlowSteps, slow_in_words, slow_steps
 from perf.verdict.words import percent
 
 __all__ = ["Diagnosis", "RateMoved", "diagnose", "moved_rate"]
 
 RATE_MOVED = 0.05
 """Of the known rate. Component rates repeat to 1 to 3 % on a quiet machine (docs/rates.md)."""
+
+NOT_MOVED = 0.01
+"""Of a step. Launches of one stack differ by as much in a phase; by less no phase has moved."""
 
 TRY_OF_LATE = "look at that rank's host and GPU: clocks, other processes, the cores that it is bound to"
 
@@ -41,6 +45,15 @@ TRY = {
     "optimizer": "look at the optimizer's implementation (`fused`, `foreach`) and at what runs beside it on that host",
     "start-up": "look at the file system that the stack lies on, and at what is compiled or searched for at the start",
 }
+
+TRY_OF_SLOW = (
+    "look for what interrupts that host or GPU for a moment: another process, a garbage collection, a checkpoint, a "
+    "clock that drops"
+)
+
+TRY_OF_MEMORY = (
+    "look at the allocator's settings (`PYTORCH_CUDA_ALLOC_CONF`) and at what is kept from step to step"
+)
 
 
 @dataclass(frozen=True)
@@ -101,33 +114,31 @@ def diagnose(
     profiles
         Files of the line profiles of every rank.
     """
-    if metric == "start_up":
-        moved = moved_start(new, base)
-    elif metric == "first_epoch_penalty":
-        moved = moved_phase(epoch_phases(new.phases, first=True), epoch_phases(new.phases, first=False), new)
-    else:
-        moved = moved_phase(phases_of(new.phases), phases_of(base.phases) if base else None, new)
+    moved, slow = _where(new, base, metric)
+    told = _time_in_words(moved, slow, base, metric)
+    if moved is not None and _stayed(moved):
+        moved = None
     differs = (
         (*stack_that_differs(new.launches, base.launches), *settings_that_differ(new.launches, base.launches))
         if base
         else _unlike_reference(new.launches, reference)
     )
     rate = moved_rate(moved.phase, rates) if moved else None
-    against = "a later epoch" if metric == "first_epoch_penalty" else base.name if base else ""
     sentences = [
-        _phase_in_words(moved, against) if moved else "No launch of it could be timed phase by phase.",
+        *told,
         f"In stack and settings differ: {'; '.join(differs)}."
         if differs
         else _nothing_differs(base, reference),
         _rate_in_words(moved, rate, rates),
         f"Line profiles of every rank: {', '.join(profiles)}." if profiles else "",
-        f"Try: {TRY_OF_LATE if moved.late else TRY[moved.phase]}." if moved else "",
+        f"Try: {advice}." if (advice := _advice(moved, slow, metric)) else "",
     ]
+    held = moved or slow
     return Diagnosis(
         text=" ".join(sentence for sentence in sentences if sentence),
-        phase=moved.phase if moved else "",
-        rank=moved.rank if moved else None,
-        host=moved.host if moved else "",
+        phase=held.phase if held else "",
+        rank=held.rank if held else None,
+        host=held.host if held else "",
         differs=tuple(differs),
         rate=rate.name if rate else "",
         profiles=tuple(profiles),
@@ -142,6 +153,51 @@ def moved_rate(phase: str, rates: Mapping[str, tuple[float, float | None]]) -> R
         if known and name.startswith(RATES_OF[phase]) and now < (1.0 - RATE_MOVED) * known
     ]
     return min(found, key=lambda one: one.now / one.known, default=None)
+
+
+def _where(new: Side, base: Side | None, metric: str) -> tuple[Moved | None, SlowSteps | None]:
+    """Return the phase that moved, or what is known of slow steps where they were judged."""
+    if metric == "stall_share":
+        return None, slow_steps(new)
+    if metric == "start_up":
+        return moved_start(new, base), None
+    if metric == "first_epoch_penalty":
+        first, later = (epoch_phases(new.phases, first=one) for one in (True, False))
+        return moved_phase(first, later, new), None
+    return moved_phase(phases_of(new.phases), phases_of(base.phases) if base else None, new), None
+
+
+def _time_in_words(moved: Moved | None, slow: SlowSteps | None, base: Side | None, metric: str) -> list[str]:
+    if slow is not None:
+        return slow_in_words(slow, slow_steps(base) if base else None)
+    if metric == "peak_memory":
+        return []
+    if moved is None:
+        return ["No launch of it could be timed phase by phase."]
+    if _stayed(moved):
+        grown = moved.seconds - (moved.before or 0.0)
+        return [
+            f"No phase of a step moved; the most did {moved.phase}, by {_ms(grown)} of {_ms(moved.step)}."
+        ]
+    against = "a later epoch" if metric == "first_epoch_penalty" else base.name if base else ""
+    return [_phase_in_words(moved, against)]
+
+
+def _stayed(moved: Moved) -> bool:
+    """Whether even the phase that moved most did not."""
+    return (
+        not moved.late and moved.before is not None and moved.seconds - moved.before < NOT_MOVED * moved.step
+    )
+
+
+def _advice(moved: Moved | None, slow: SlowSteps | None, metric: str) -> str:
+    if metric == "peak_memory":
+        return TRY_OF_MEMORY
+    if slow is not None:
+        return TRY[slow.phase] if slow.phase in ("data", COMMUNICATION) else TRY_OF_SLOW
+    if moved is None:
+        return ""
+    return TRY_OF_LATE if moved.late else TRY[moved.phase]
 
 
 def _phase_in_words(moved: Moved, against: str) -> str:

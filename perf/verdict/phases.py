@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from perf.verdict.words import percent
 
-__all__ = ["PhaseChange", "Phases", "phase_changes", "phases_in_words", "slowest_rank"]
+__all__ = ["PhaseChange", "Phases", "moved_phases", "phase_changes", "phases_in_words", "slowest_rank"]
 
 Phases = Mapping[str, Sequence[float]]
 """Seconds of each phase, one entry a step, of one rank."""
@@ -75,14 +75,19 @@ def phase_changes(old: Sequence[Sequence[Phases]], new: Sequence[Sequence[Phases
     return sorted(changes, key=lambda change: -abs(change.seconds))
 
 
+def moved_phases(changes: Sequence[PhaseChange]) -> list[PhaseChange]:
+    """Return the phases that clearly moved: by less than a hundredth of the step none tells where the time went."""
+    base = sum(change.old for change in changes) or math.nan
+    return [change for change in changes if change.clear and abs(change.seconds) > 0.01 * base]
+
+
 def phases_in_words(changes: Sequence[PhaseChange]) -> str:
     """Say where the difference lies: the phases that clearly moved, with the sum's own change; '' without phases."""
     if not changes:
         return ""
     whole = sum(change.seconds for change in changes)
     base = sum(change.old for change in changes) or math.nan
-    # A phase that moved by less than a hundredth of the step is no answer to where the time went.
-    moved = [change for change in changes if change.clear and abs(change.seconds) > 0.01 * base]
+    moved = moved_phases(changes)
     told = f"timed phase by phase the step changed by {whole * 1e3:+.3g} ms ({percent(whole / base)})"
     if not moved:
         return f"No phase moved by more than the launches differ among themselves; {told}."

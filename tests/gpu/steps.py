@@ -148,10 +148,10 @@ STEPS = (
     ),
     Step("planted-2", planted(2), seconds=700),
     Step("planted-1", planted(1), seconds=700),
-    # What one GPU carries, five to twelve minutes each; six clean judgements, and six dealt from their launches.
+    # What one GPU carries, five to twelve minutes each; four clean judgements, and four dealt from their launches.
     selfcheck(
         "selfcheck-facts",
-        6,
+        4,
         *("unpinned", "tf32-overridden", "autotune-dropped", "allocator-thrash", "gpu-not-free"),
     ),
     selfcheck("selfcheck-device", 0, "step-synchronized", "device-time-3"),

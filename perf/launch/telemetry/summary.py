@@ -152,6 +152,8 @@ def gpu_summary(
     settled = [gpu for sample, gpu in looks if inside(sample, stretches, after=AVERAGED_SECONDS)]
     gpus = [gpu for _, gpu in looks]
     first = of(samples[0]) if samples and samples[0].why == "first" else GpuReading(uuid, card.index)
+    # A launch without a window (of component rates, or one that counts samples) is followed while it is there.
+    followed = looks if stretches else [(s, of(s)) for s in samples if s.process_ids]
     seconds = sum(end - begin for begin, end in stretches)
     energy = grown(samples, stretches, lambda s: of(s).energy_joules_total)
     reasons = [gpu.event_reasons for gpu in gpus if gpu.event_reasons is not None]
@@ -187,7 +189,7 @@ def gpu_summary(
         }
         if counted
         else None,
-        "other_processes": other_processes(looks, len(ranks)),
+        "other_processes": other_processes(followed, len(ranks)),
         "before": {
             # What an older driver reserves can't be told from what somebody else uses.
             "memory_used_bytes": None if first.reserved_counted else first.memory_used_bytes,

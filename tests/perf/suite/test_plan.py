@@ -20,6 +20,7 @@ from perf.suite.plan import (
     launches_planned,
     order_of_round,
 )
+from perf.training.meter import HostClock, Meter
 from perf.variants import Variant
 
 
@@ -176,18 +177,40 @@ def test_a_window_for_stalls_is_never_cut_short():
     assert (100, 5.0) == (large.timed_steps, large.max_seconds)
 
 
-def test_a_profile_of_operators_is_of_few_steps():
+@pytest.mark.parametrize("variant", ["mnist_cnn-single-1gpu-fp32-native", "unet3d-single-1gpu-fp32-native"])
+def test_a_profile_of_operators_is_of_few_steps(variant):
     """Telling the events of a hundred steps of a large network apart takes a minute, also where stalls are watched."""
     spec = build_spec(
         context("compare"),
-        GROUPS["compare@mnist_cnn-single-1gpu-fp32-native-synthetic"].members[0],
+        GROUPS[f"compare@{variant}-synthetic"].members[0],
         launch="l",
         round_number=0,
         out_dir=Path("/o"),
         operators=True,
     )
 
-    assert (24, 0.0) == (spec.timed_steps, spec.min_seconds)
+    assert (24, 0.0, 0.0) == (spec.timed_steps, spec.min_seconds, spec.max_seconds)
+
+
+@pytest.mark.parametrize("profile", PROFILES)
+@pytest.mark.parametrize("extra", [{}, {"phases": True}, {"operators": True}, {"trace": "torch"}])
+def test_every_window_that_is_planned_is_one_that_a_worker_can_time(profile, extra):
+    """The rank's meter takes the window of every planned launch, those beside the judged ones among them."""
+    chosen = PROFILES[profile]
+    groups = [group for group in GROUPS.values() if launches_planned(group, chosen)]
+    members = {m.id: m for group in groups for m in group.members if m.plan in ("window", "epochs")}.values()
+    for planned in (context(profile), dataclasses.replace(context(profile), profile=chosen.with_stalls())):
+        for member in members:
+            spec = build_spec(planned, member, launch="l", round_number=0, out_dir=Path("/o"), **extra)
+            Meter(
+                HostClock(),
+                warmup_steps=spec.warmup_steps,
+                rewarm_steps=0,
+                timed_steps=spec.timed_steps,
+                min_seconds=spec.min_seconds,
+                max_seconds=spec.max_seconds,
+                stop_when_timed=True,
+            )
 
 
 def test_stalls_of_every_network_are_watched_where_asked():

@@ -147,3 +147,31 @@ def test_without_phases_it_says_so():
 
     assert found.text.startswith("No launch of it could be timed phase by phase.")
     assert ("", None) == (found.phase, found.rank)
+
+
+def test_a_phase_that_did_not_move_is_not_named_as_where_the_time_is():
+    """The step of launches with phases may be as fast as the other side's: then no phase is blamed."""
+    found = diagnose(
+        side(SINGLE, {**USUAL, "copy": 0.00102}),
+        side(SINGLE, {**USUAL, "copy": 0.001}),
+        metric="step_time",
+        rates={"host_to_device_pinned": (1.0, 2.0)},
+    )
+
+    assert found.text.startswith("No phase of a step moved; the most did copy, by 0.02 ms of 12 ms.")
+    assert "Try:" not in found.text
+    assert ("", None, "") == (found.phase, found.rank, found.rate)
+
+
+def test_memory_is_told_without_phases():
+    """No phase tells of it, and none was asked for: what differs and what to look at is told."""
+    found = diagnose(
+        side(SINGLE, stack={"torch": "2.1"}),
+        side(SINGLE, stack={"torch": "2.0"}),
+        metric="peak_memory",
+        rates={},
+    )
+
+    assert found.text.startswith(
+        "In stack and settings differ: torch is 2.1 and was 2.0. Try: look at the allocator's"
+    )

@@ -107,6 +107,19 @@ def test_other_processes_are_told_from_the_launchs(make_spec, ranks, pids, other
     assert others == summarize(make_spec(), ranks, [(HEADER, samples)])["gpus"][0]["other_processes"]
 
 
+def test_a_neighbour_of_a_launch_without_a_window_is_seen(make_spec, make_rank):
+    """Of component rates nothing has a window: then the looks count in which the launch's processes were there."""
+    ranks = [make_rank(window_edges=[], gpu_uuids=["u0"])]
+    before = dataclasses.replace(sample(2.0, "first", gpus=[gpu(0.0, process_ids=[7])]), process_ids=[])
+    alone = [before, sample(3.0, gpus=[gpu(0.0, process_ids=[1])])]
+    shared = [*alone, sample(4.0, gpus=[gpu(0.0, process_ids=[1, 7])])]
+
+    assert [0, 1] == [
+        summarize(make_spec(), ranks, [(HEADER, samples)])["gpus"][0]["other_processes"]
+        for samples in (alone, shared)
+    ]
+
+
 def test_memory_is_held_against_what_is_allowed(make_spec, ranks):
     """The peak over all looks, in and out of the window, against the cgroup's limit."""
     samples = [sample(5.0, pss_bytes=2**30), sample(14.0, pss_bytes=2**31), sample(15.0)]
