@@ -6,6 +6,7 @@ To see before a run whether GPUs, cgroup and pressure files can be read here, an
 from __future__ import annotations
 
 import argparse
+import contextlib
 import math
 import os
 import socket
@@ -122,7 +123,9 @@ def _look(
 
 def _await_end(pid: int) -> None:
     """Wait for a child's end, and leave it to be awaited: until then its CPU seconds can still be read."""
-    os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
+    # The looking may be over before it: then whoever awaits the command can be faster.
+    with contextlib.suppress(ChildProcessError):
+        os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
 
 
 def open_any(interval: float) -> NodeLook:
