@@ -26,7 +26,7 @@ from torch.utils.data import Dataset
 from models import density_generated
 from models.density_generated import CHANNELS
 from models.errors import DataError
-from models.rotations import MATRICES, cut_points, cut_tensor, cut_views
+from models.rotations import MATRICES, cut_points, cut_tensor, cut_views, point_places
 
 UNVERIFIED = "density-format (unverified)"
 
@@ -167,8 +167,8 @@ class Crops(Dataset[tuple[torch.Tensor, torch.Tensor]]):
 
     def reference(self, index: int) -> tuple[torch.Tensor, torch.Tensor]:
         """Cut one sample point by point (`models.rotations.cut_points`)."""
-        row = self._row(index)
-        values, target = (cut_points(box, self.side, row) for box in self._maps)
+        places = point_places(self.side, self._row(index))
+        values, target = (cut_points(box, places) for box in self._maps)
         return torch.from_numpy(values), torch.from_numpy(target)
 
     def _row(self, index: int) -> tuple[int, int, int, int]:

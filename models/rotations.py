@@ -2,8 +2,8 @@
 
 A cube has 24 proper rotations: those that put every face on a face and make no mirror image. Rotation ``r`` is the
 matrix ``MATRICES[r]``; a turned cube has at point ``x``, counted from its centre, what the cube had at ``M x``.
-`cut_views` (numpy) and `cut_tensor` (torch) turn by transposing and flipping axes. `cut_points` computes where each
-point came from, with the matrix alone, and is the slow reference for both.
+`cut_views` (numpy) and `cut_tensor` (torch) turn by transposing and flipping axes. `point_places` computes where each
+point came from, with the matrix alone, and `cut_points` reads there: the slow reference for both.
 
 Only places are turned. Where three channels are the components of a velocity, their numbers stay as they are. The SC22
 deep-learning tutorial of NERSC, where the workload comes from, does the same (``utils/data_loader.py``). Its list has
@@ -113,8 +113,8 @@ def cut_tensor(field: torch.Tensor, side: int, row: tuple[int, int, int, int]) -
     return cube.flip([axis + 1 for axis in flips]) if flips else cube
 
 
-def cut_points(field: NDArray[Any], side: int, row: tuple[int, int, int, int]) -> NDArray[Any]:
-    """Cut a cube out of a field and turn it point by point; as `cut_views`, and slow.
+def point_places(side: int, row: tuple[int, int, int, int]) -> NDArray[Any]:
+    """Return where each point of a turned cube lies in the field; int, shape ``(3, side, side, side)``.
 
     Each point's place is counted from the centre in half steps, so that it is a whole number for an even side too,
     multiplied by the matrix, and counted from the corner of the field again. Shares no line with the fast ways.
@@ -122,6 +122,11 @@ def cut_points(field: NDArray[Any], side: int, row: tuple[int, int, int, int]) -
     z, y, x, rotation = row
     half_steps = 2 * np.indices((side,) * AXES) - (side - 1)
     came_from = np.einsum("ab,bijk->aijk", np.array(MATRICES[rotation]), half_steps)
-    places = (came_from + (side - 1)) // 2 + np.array([z, y, x]).reshape(AXES, 1, 1, 1)
+    places: NDArray[Any] = (came_from + (side - 1)) // 2 + np.array([z, y, x]).reshape(AXES, 1, 1, 1)
+    return places
+
+
+def cut_points(field: NDArray[Any], places: NDArray[Any]) -> NDArray[Any]:
+    """Cut a cube out of a field point by point, from `point_places`; as `cut_views`, and slow."""
     cube: NDArray[Any] = field[:, places[0], places[1], places[2]]
     return cube

@@ -65,9 +65,10 @@ class Fork:
         """Wait for its end."""
         deadline = None if timeout is None else time.monotonic() + timeout
         while (status := self.poll()) is None:
-            if deadline is not None and time.monotonic() >= deadline:
+            left = None if deadline is None else deadline - time.monotonic()
+            if left is not None and left <= 0.0:
                 raise subprocess.TimeoutExpired(["fork", str(self.pid)], timeout or 0.0)
-            time.sleep(0.02)
+            self._server.listen(left)
         return status
 
 
@@ -203,7 +204,7 @@ class Server:
             self._connection.setblocking(False)
         deadline = time.monotonic() + READY_SECONDS
         while len(self._started) == known:
-            self._receive(ANSWER_LOOK_SECONDS)
+            self.listen(ANSWER_LOOK_SECONDS)
             if self._gone or time.monotonic() > deadline:
                 raise CannotFork("its server has gone" if self._gone else "its server does not answer")
             if told():
@@ -217,13 +218,14 @@ class Server:
 
     def status_of(self, pid: int) -> int | None:
         """Return the exit status of a launch, or None while it runs."""
-        self._receive(0.0)
+        self.listen(0.0)
         if pid not in self._ended and self._gone:
             # Nobody can ask for the status any more. The server's end is the launch's end.
             return -signal.SIGKILL
         return self._ended.get(pid)
 
-    def _receive(self, wait: float) -> None:
+    def listen(self, wait: float | None) -> None:
+        """Take what the server says next, waiting for it so many seconds at most; None: however long that takes."""
         with selectors.DefaultSelector() as selector:
             selector.register(self._connection, selectors.EVENT_READ)
             if not selector.select(wait):

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import enum
+import subprocess
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -14,7 +16,7 @@ from perf import contract
 from perf.contract import LaunchSpec
 from perf.launch.flight import ask_for_traces
 from perf.launch.processes import GRACE_SECONDS
-from perf.launch.server import Started
+from perf.launch.server import Fork, Started
 from perf.launch.watch import RankWatch
 
 HELD = {psutil.STATUS_STOPPED: "stopped by a signal", psutil.STATUS_DISK_SLEEP: "stuck in the kernel"}
@@ -102,6 +104,14 @@ class Waiting:
                 return self._past_limit()
             if self._hopeless():
                 return Over.GAVE_UP
+            self._pause()
+
+    def _pause(self) -> None:
+        """Wait for the next look, or for a fork's end: its server tells of it, where a process would be asked often."""
+        if isinstance(self._process, Fork):
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self._process.wait(self._patience.look)
+        else:
             time.sleep(self._patience.look)
 
     def _limit_passed(self) -> bool:

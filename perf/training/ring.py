@@ -24,9 +24,10 @@ class RingLoader:
         self.source = loader
         self._length = len(loader)
         self.batches: list[Any] = []
-        for data, target in _first_batches(loader, ring_size(loader.dataset[0], loader.batch_size)):
+        count = ring_size(loader.dataset[0], loader.batch_size)
+        for data, target in first_batches(loader, count, device, parts_of(loader.num_workers, count, device)):
             if len(target) == loader.batch_size or self._length == 1:
-                self.batches.append((data.to(device), target.to(device)))
+                self.batches.append((data, target))
 
     def __len__(self) -> int:
         return self._length
@@ -46,19 +47,56 @@ def ring_size(sample: Sequence[Any], batch_size: int) -> int:
     return max(2, min(RING_BATCHES, RING_BYTES // max(1, size)))
 
 
-def _first_batches(loader: Any, count: int) -> Iterator[Any]:
-    """Yield an epoch's first batches. torch's own loader would have its workers make more, and wait for them."""
+def parts_of(workers: int, batches: int, device: torch.device) -> int:
+    """Return in how many parts a ring's batches are made: so many that all workers have some, for a GPU.
+
+    Two batches of `unet3d` would keep two of eight workers busy for a second. A GPU puts parts together in no time; on
+    the CPU that takes what it saves, since the memory is new.
+    """
+    return 1 if device.type == "cpu" else max(1, -(-workers // batches))
+
+
+def first_batches(loader: Any, count: int, device: torch.device, parts: int = 1) -> Iterator[Any]:
+    """Yield an epoch's first batches, on the device. torch's own loader would have its workers make more, and wait.
+
+    Parameters
+    ----------
+    loader
+        What `perf.training.loaders.make_loader` returned.
+    count
+        How many; fewer where an epoch has fewer.
+    device
+        Where they are to lie.
+    parts
+        In how many parts a batch is made by torch's own loader. A sample is its index's alone, whoever makes it.
+    """
     if type(loader) is not DataLoader:
-        yield from itertools.islice(loader, count)
+        for data, target in itertools.islice(loader, count):
+            yield data.to(device), target.to(device)
         return
-    indices = list(itertools.islice(cast("Iterator[list[int]]", loader.batch_sampler), count))
-    workers = min(loader.num_workers, len(indices))
-    # The same generator gives the same seeds to the workers, which take batches in the same turn. Not pinned: each is
-    # copied to the device once.
-    yield from DataLoader(
-        loader.dataset,
-        batch_sampler=indices,
-        num_workers=workers,
-        collate_fn=loader.collate_fn,
-        generator=loader.generator,
+    batches = itertools.islice(cast("Iterator[list[int]]", loader.batch_sampler), count)
+    divisions = [divided(batch, parts) for batch in batches]
+    indices = list(itertools.chain.from_iterable(divisions))
+    # The same generator gives the same seeds to the workers. Not pinned: each part is copied to the device once.
+    made = iter(
+        DataLoader(
+            loader.dataset,
+            batch_sampler=indices,
+            num_workers=min(loader.num_workers, len(indices)),
+            collate_fn=loader.collate_fn,
+            generator=loader.generator,
+        )
     )
+    for division in divisions:
+        there = [
+            (data.to(device), target.to(device)) for data, target in itertools.islice(made, len(division))
+        ]
+        yield there[0] if len(there) == 1 else tuple(map(torch.cat, zip(*there)))
+    # Its end, so that the workers leave.
+    next(made, None)
+
+
+def divided(indices: Sequence[int], parts: int) -> list[list[int]]:
+    """Divide indices into so many runs as equal as can be, in order; none is empty, so there may be fewer."""
+    size = -(-len(indices) // max(1, parts))
+    return [list(indices[start : start + size]) for start in range(0, len(indices), size)]

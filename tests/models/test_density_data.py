@@ -106,7 +106,7 @@ def test_three_ways_to_cut_a_cube_agree(side: int, corner: tuple[int, int, int],
     """Views, tensors and points give the same cube, for odd and even sides and at every corner."""
     field = np.arange(2 * 8**3, dtype=np.float32).reshape(2, 8, 8, 8)
     row = (*corner, rotation)
-    expected = rotations.cut_points(field, side, row)
+    expected = rotations.cut_points(field, rotations.point_places(side, row))
     assert expected.tolist() == rotations.cut_views(field, side, row).tolist()
     assert expected.tolist() == rotations.cut_tensor(torch.from_numpy(field), side, row).tolist()
 

@@ -7,7 +7,9 @@ import os
 import socket
 import subprocess
 import sys
+import threading
 import time
+from typing import ClassVar
 
 import psutil
 import pytest
@@ -22,6 +24,7 @@ from perf.launch.launcher import launch, launch_environment
 from perf.launch.processes import in_session
 from perf.launch.server import CannotFork, Fork, Server
 from perf.launch.stack import Stack
+from perf.launch.waiting import Over, Patience, Waiting
 
 STACK = Stack("this", sys.executable, {})
 
@@ -245,8 +248,9 @@ def test_a_driver_that_is_told_to_end_does_not_wait_for_a_server(spec, tmp_path)
         )
 
 
-def test_a_number_that_is_used_again_is_a_launch_that_runs():
-    """Process numbers come round: what an earlier launch with it ended with says nothing of the next one."""
+@pytest.fixture
+def spoken():
+    """Return a server that is only the two ends of its connection."""
     mine, its = socket.socketpair()
     mine.setblocking(False)
     server = Server.__new__(Server)
@@ -258,10 +262,42 @@ def test_a_number_that_is_used_again_is_a_launch_that_runs():
         False,
     )
     with mine, its:
-        its.sendall(b'{"started": 42}\n{"ended": 42, "status": 256}\n')
-        assert 1 == Fork(server, 42).poll()
-        its.sendall(b'{"started": 42}\n')
-        assert Fork(server, 42).poll() is None
+        yield server, its
+
+
+def test_a_forks_end_is_not_waited_for_until_the_next_look(spoken, spec):
+    """Its server tells of it, so that the wait ends at once; another launch's end does not end it."""
+    server, its = spoken
+
+    class Watch:
+        ended_at: ClassVar = {}
+
+        def look(self):
+            """There is nothing to see."""
+
+    said = b'{"ended": 7, "status": 0}\n{"ended": 42, "status": 256}\n'
+    speaker = threading.Timer(0.1, its.sendall, [said])
+    speaker.start()
+    waiting = Waiting(spec(), Fork(server, 42), Watch(), lambda: False, Patience(look=3600.0))
+
+    assert Over.ENDED is waiting.until_over()
+    assert 1 == Fork(server, 42).wait()
+    speaker.join()
+
+
+def test_a_fork_that_goes_on_is_waited_for_no_longer_than_asked(spoken):
+    """As `subprocess.Popen` has it."""
+    with pytest.raises(subprocess.TimeoutExpired):
+        Fork(spoken[0], 42).wait(0.01)
+
+
+def test_a_number_that_is_used_again_is_a_launch_that_runs(spoken):
+    """Process numbers come round: what an earlier launch with it ended with says nothing of the next one."""
+    server, its = spoken
+    its.sendall(b'{"started": 42}\n{"ended": 42, "status": 256}\n')
+    assert 1 == Fork(server, 42).poll()
+    its.sendall(b'{"started": 42}\n')
+    assert Fork(server, 42).poll() is None
 
 
 def test_a_stack_without_torch_can_t_be_forked(spec, tmp_path):

@@ -12,7 +12,15 @@ from hypothesis import strategies as st
 from torch.utils.data import TensorDataset
 
 from perf.training.loaders import LoaderPlan, native_loader
-from perf.training.ring import RING_BATCHES, RING_BYTES, RingLoader, ring_size
+from perf.training.ring import (
+    RING_BATCHES,
+    RING_BYTES,
+    RingLoader,
+    divided,
+    first_batches,
+    parts_of,
+    ring_size,
+)
 from tests.perf.training.helpers import separable
 from tests.perf.training.samples import CPU, PLAN, numbered
 
@@ -75,6 +83,37 @@ def test_a_ring_holds_the_first_batches_of_its_loader(workers, distributed):
     for (data, target), (expected_data, expected_target) in zip(ring.batches, expected, strict=True):
         assert torch.equal(expected_data, data)
         assert torch.equal(expected_target, target)
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+@pytest.mark.parametrize("parts", [1, 2, 3, 9])
+def test_batches_that_are_made_in_parts_are_the_loaders(workers, parts):
+    """Whoever makes a part of it, a batch holds the loader's samples in the loader's order."""
+    plan = LoaderPlan(4, workers, 0, 1, distributed=False, pin_memory=False, seed=3)
+    expected = list(native_loader(separable(14, 1), plan))
+    found = list(first_batches(native_loader(separable(14, 1), plan), 4, CPU, parts))
+
+    for (data, target), (expected_data, expected_target) in zip(found, expected, strict=True):
+        assert torch.equal(expected_data, data)
+        assert torch.equal(expected_target, target)
+
+
+def test_every_worker_has_a_part_for_a_gpu():
+    """Eight workers make two batches in four parts each, and eight batches whole, as on a CPU."""
+    gpu = torch.device("cuda", 0)
+
+    assert [4, 1, 2, 1] == [parts_of(*case, gpu) for case in ((8, 2), (8, 8), (3, 2), (0, 2))]
+    assert 1 == parts_of(8, 2, CPU)
+
+
+@given(st.lists(st.integers(0, 99), min_size=1, max_size=70), st.integers(0, 20))
+def test_a_divided_batch_is_whole(indices, parts):
+    """In order, in at most so many runs, of which none is empty and none longer than the first."""
+    runs = divided(indices, parts)
+
+    assert indices == list(itertools.chain.from_iterable(runs))
+    assert 1 <= len(runs) <= max(1, parts)
+    assert all(1 <= len(run) <= len(runs[0]) for run in runs)
 
 
 @given(st.integers(1, 2**22), st.integers(1, 512))
