@@ -81,7 +81,7 @@ RUNGS = "(rung or made_on_the_device or everything_together)"
 STEPS = (
     Step("quick", suite(), seconds=360),
     Step("ladder-mnist_cnn", full(f"mnist_cnn and {RUNGS}", "--launches=5"), seconds=480),
-    Step("ladder-resnet50", full("resnet50- and rung", "--launches=5"), seconds=570),
+    Step("ladder-resnet50", full("resnet50- and rung", "--launches=3"), seconds=450),
     Step("ladder-unet3d", full("unet3d- and rung"), seconds=360),
     Step("ladder-resnet152", full("resnet152- and rung"), seconds=300),
     Step("sweep-small", full("(mnist_cnn or resnet50-) and (knee or cores_bring)"), seconds=150),
