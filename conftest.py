@@ -10,4 +10,4 @@ if sys.version_info < (3, 11):  # noqa: UP036 - whoever has an older one gets th
         "The stack under test may be older: name its Python with --stack."
     )
 
-pytest_plugins = ["perf.suite.plugin"]
+pytest_plugins = ["perf.suite.plugin", "perf.suite.collected", "perf.suite.fixtures"]

@@ -6,6 +6,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
 
+import pytest
 from _pytest.outcomes import Skipped, XFailed
 
 from perf.records import OutcomeRecord
@@ -24,6 +25,10 @@ LETTERS = {
 
 INFRASTRUCTURE = "infrastructure"
 """What the attribute `verdict` of a report holds where a launch or a process gave nothing to judge."""
+
+
+UNEXPECTED: pytest.StashKey[str] = pytest.StashKey()
+"""Of a test that was expected to fail and passed: why it was."""
 
 
 class LimitMissed(AssertionError):
@@ -83,6 +88,10 @@ class Tally:
             self.counts["failed" if report.when == "call" else "invalid"] += 1
         elif report.when == "call" and report.passed:
             self.counts["passed"] += 1
+
+
+TALLY: pytest.StashKey[Tally] = pytest.StashKey()
+"""Where pytest's configuration has it."""
 
 
 def exit_status(tally: Tally, status: int, *, smoke: bool) -> tuple[int, str]:

@@ -12,16 +12,16 @@ from perf import records
 from perf.catalogue import Member
 from perf.report.text import duration
 from perf.suite.costs import START_SECONDS, expected_seconds
-from perf.suite.measuring import Measuring
 from perf.suite.options import Options
 from perf.suite.planning import Part, Planned, beside, one_by_one, parts_of, rank, told
 from perf.suite.selection import Machine, Need, members_here, why_not
+from perf.suite.stacks import Stacks
 
 
 def machine_of(options: Options) -> Machine:
     """Return what there is to run on. Asks the stack; leaves no run's folder behind."""
     with tempfile.TemporaryDirectory(prefix="stackproof-") as folder:
-        return Measuring(options, records.Run(Path(folder)), "").machine
+        return Stacks(options, records.Run(Path(folder))).machine
 
 
 def lines_of(

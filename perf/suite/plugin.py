@@ -1,4 +1,4 @@
-"""pytest's hooks. Each is a few lines; what they decide is decided in the modules beside this one."""
+"""pytest's hooks of a run and its reports. What they decide is decided in the modules beside this one."""
 
 from __future__ import annotations
 
@@ -9,43 +9,29 @@ from typing import Any
 import pytest
 from _pytest.junitxml import xml_key
 
-from perf.catalogue import COMPARING, GROUPS, Group, Member, Pair, group_of_node_id
 from perf.report.junit import failure_properties, run_properties
 from perf.suite.option_words import add_options
-from perf.suite.options import Options, read_options
+from perf.suite.options import read_options
 from perf.suite.outcomes import (
     EXIT_INVALID,
     INFRASTRUCTURE,
     LETTERS,
+    TALLY,
+    UNEXPECTED,
     ExpectedMiss,
     LimitMissed,
     Tally,
     Unproven,
     exit_status,
 )
-from perf.suite.selection import MARKS, expand_markexpr, need_of, why_not
-from perf.suite.session import Session
-from perf.suite.telling import places_of_groups
+from perf.suite.selection import MARKS, PERF, expand_markexpr, members_of, need_of
+from perf.suite.session import SESSION, Session
 from perf.tomlfile import TomlError
 from perf.verdict.outcome import Verdict
 
-PERF = "perf"
-"""Folder of the perf tests, below pytest's root."""
-
-COMPARISONS = "test_compare.py"
-PROFILING = "test_profiles.py"
-"""The file in it that compares two stacks."""
-
-PORTABLE = "test_portable.py"
-"""The file in it that is run with ``--portable-floors`` only."""
-
-SESSION: pytest.StashKey[Session] = pytest.StashKey()
 PROCESSES: pytest.StashKey[int] = pytest.StashKey()
 """How many would measure (``-n``), where a plan is asked for."""
-TALLY: pytest.StashKey[Tally] = pytest.StashKey()
 SENTENCE: pytest.StashKey[str] = pytest.StashKey()
-UNEXPECTED: pytest.StashKey[str] = pytest.StashKey()
-"""Why a test was expected to fail that passed."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -136,65 +122,6 @@ def pytest_report_header(config: pytest.Config) -> list[str]:
     return config.stash[SESSION].header()
 
 
-def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """Keep comparisons and the rest apart: they are hundreds of tests that one run never mixes."""
-    if collection_path.parent != config.rootpath / PERF or not collection_path.name.startswith("test_"):
-        return None
-    options = config.stash[SESSION].options
-    if collection_path.name == PORTABLE and not options.portable_floors:
-        return True
-    if collection_path.name == PROFILING and not options.extras:
-        return True
-    comparing = options.profile in COMPARING
-    return True if comparing != (collection_path.name == COMPARISONS) else None
-
-
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Count perf tests and leave out what the profile does not run."""
-    session = config.stash[SESSION]
-    perf = [item for item in items if need_of(item.iter_markers())]
-    config.stash[TALLY].collected += len(perf)
-    left_out = [item for item in perf if not _in_profile(item, session.options)]
-    if left_out:
-        config.hook.pytest_deselected(items=left_out)
-        items[:] = [item for item in items if item not in left_out]
-    if session.options.profile in COMPARING:
-        places = places_of_groups(GROUPS.values())
-        items.sort(key=lambda item: min((places[m.group] for m in _members_of(item)), default=-1))
-        return
-    if hasattr(config, "workerinput"):
-        from perf.suite.scheduling import weight
-
-        items.sort(key=lambda item: -weight(item.nodeid, session.options.sized_profile))
-    if session.options.budget is not None:
-        from perf.suite.planning import rank
-
-        # What there is no time for is what tells least.
-        ranks = {name: rank(name) for name in GROUPS}
-        items.sort(key=lambda item: ranks.get(group_of_node_id(item.nodeid) or "", -1))
-
-
-def _in_profile(item: pytest.Item, options: Options) -> bool:
-    return all(member.runs_in(options.profile) for member in _members_of(item))
-
-
-def _members_of(item: pytest.Item) -> list[Member]:
-    """Return the members that an item's parameters name."""
-    callspec = getattr(item, "callspec", None)
-    values = callspec.params.values() if callspec is not None else ()
-    found: list[Member] = []
-    for value in values:
-        if isinstance(value, Pair):
-            found += [value.new, value.base]
-        elif isinstance(value, Group):
-            found += value.members
-        elif isinstance(value, Member):
-            found.append(value)
-        elif isinstance(value, tuple):
-            found += [part for part in value if isinstance(part, Member)]
-    return found
-
-
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtestloop(session: pytest.Session) -> bool | None:
     """Tell the plan and end, where that is asked for."""
@@ -205,7 +132,7 @@ def pytest_runtestloop(session: pytest.Session) -> bool | None:
     from perf.suite.plan_shown import lines_of, machine_of
 
     tests = [
-        (need, _members_of(item))
+        (need, members_of(item))
         for item in session.items
         if (need := need_of(item.iter_markers())) is not None
     ]
@@ -217,71 +144,6 @@ def pytest_runtestloop(session: pytest.Session) -> bool | None:
     for line in lines_of(options, tests, machine, session.config.stash[PROCESSES]):
         reporter.write_line(line)
     return True
-
-
-def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Skip, with the reason, what this machine can't run."""
-    need = need_of(item.iter_markers())
-    session = item.config.stash[SESSION]
-    if need is None:
-        return
-    if session.options.records:
-        _skip_what_is_not_stored(item, session)
-        return
-    machine = session.measuring.machine
-    reason = why_not(need, machine, machine.device(session.options.device))
-    if reason is None and session.options.budget is not None:
-        group = group_of_node_id(item.nodeid)
-        members = session.measuring.members_of(group) if group else []
-        reason = session.measuring.budget.why_not(members, session.options.sized_profile)
-    if reason:
-        pytest.skip(reason)
-
-
-def _skip_what_is_not_stored(item: pytest.Item, session: Session) -> None:
-    """Skip a test whose launches the stored runs do not hold."""
-    for member in _members_of(item):
-        reason = session.measuring.source.lacks(member)
-        if reason:
-            pytest.skip(reason)
-
-
-@pytest.fixture(scope="session")
-def bench(request: pytest.FixtureRequest) -> Any:
-    """Measures variants: `bench.measure(member)` returns the launches of a member, its whole group measured."""
-    return request.config.stash[SESSION].measuring.source
-
-
-@pytest.fixture(scope="session")
-def known_systems() -> Any:
-    """What variants reached of their machines' rates on known systems."""
-    from perf.portable import known_systems as read
-    from perf.suite.library import complaint
-
-    return read(complaint)
-
-
-@pytest.fixture(scope="session")
-def profiles(request: pytest.FixtureRequest) -> tuple[str, ...]:
-    """Profiles that were asked for: ``line-profile``, ``phases``, ``torch-trace``, ``nsys``."""
-    return request.config.stash[SESSION].options.extras
-
-
-@pytest.fixture(scope="session")
-def run_folder(request: pytest.FixtureRequest) -> Path:
-    """The run's folder, which the names of profiles in records are relative to."""
-    return request.config.stash[SESSION].run.folder
-
-
-@pytest.fixture
-def limits(request: pytest.FixtureRequest) -> Any:
-    """Judges measurements against limits and references, and records the verdict."""
-    node = request.node
-
-    def surprise(reason: str) -> None:
-        node.stash[UNEXPECTED] = reason
-
-    return request.config.stash[SESSION].judge(node.name, node.user_properties, surprise)
 
 
 @pytest.hookimpl(wrapper=True)

@@ -5,8 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 
-from perf.catalogue import GROUPS, Member
+from perf.catalogue import GROUPS, Group, Member, Pair
+
+PERF = "perf"
+"""Folder of the perf tests, below pytest's root."""
 
 MARKS = (
     "gpus(n): GPUs that the test needs on one node",
@@ -120,3 +124,20 @@ def expand_markexpr(expression: str) -> str:
         return f'{match[3]}({key}="{match[4]}")'
 
     return _SHORT.sub(expand, expression)
+
+
+def members_of(item: Any) -> list[Member]:
+    """Return the members that the parameters of a pytest item name."""
+    callspec = getattr(item, "callspec", None)
+    values = callspec.params.values() if callspec is not None else ()
+    found: list[Member] = []
+    for value in values:
+        if isinstance(value, Pair):
+            found += [value.new, value.base]
+        elif isinstance(value, Group):
+            found += value.members
+        elif isinstance(value, Member):
+            found.append(value)
+        elif isinstance(value, tuple):
+            found += [part for part in value if isinstance(part, Member)]
+    return found

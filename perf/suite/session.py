@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from perf.suite.measuring import Measuring
     from perf.verdict.references import ReferenceFile
 
+__all__ = ["SESSION", "Session"]
+
 
 class Session:
     """Holds what the tests of one process share. Nothing is looked up before a perf test needs it.
@@ -120,7 +122,7 @@ class Session:
 
         measuring = self.measuring
         return Explainer(
-            measuring.source, self.run.name, record, measuring.both_stacks, always=self.options.why
+            measuring.source, self.run.name, record, measuring.stacks.both_stacks, always=self.options.why
         )
 
     def show_stacks(self, terminal: Any) -> None:
@@ -129,7 +131,7 @@ class Session:
         from perf.suite.stacks_shown import show
 
         try:
-            old, new = self.measuring.both_stacks()
+            old, new = self.measuring.stacks.both_stacks()
         except INFRASTRUCTURE_ERRORS as error:
             # The first test will end with it, and the run; here it is told before anything is launched.
             terminal.write_line(f"stackproof: the two stacks can't be compared: {error}")
@@ -150,7 +152,7 @@ class Session:
             return False
         from perf.launch.stack import StackError
 
-        return isinstance(error, StackError) and not self.measuring.has_stack
+        return isinstance(error, StackError) and not self.measuring.stacks.has_stack
 
     def is_unavailable(self, error: BaseException) -> bool:
         """Whether an error says that this stack or device lacks what a variant asks for: a reason to skip."""
@@ -194,3 +196,7 @@ class Session:
         from perf.suite.drawing import summarize
 
         summarize(self.run.folder, terminal, sentence)
+
+
+SESSION: pytest.StashKey[Session] = pytest.StashKey()
+"""Where pytest's configuration has it."""

@@ -139,6 +139,11 @@ STEPS = (
         seconds=480,
     ),
     Step("fork-unet3d", launchers("unet3d-single-1gpu-bf16-native-synthetic", 10), seconds=480),
+    Step(
+        "fork-unet3d-autotuned",
+        launchers("unet3d-single-1gpu-bf16-native-fused.autotune-synthetic", 5),
+        seconds=300,
+    ),
     Step("fork-resnet50_224", launchers("resnet50_224-single-1gpu-fp32-native-synthetic", 5), seconds=360),
     Step("fork-mnist_cnn", launchers("mnist_cnn-single-1gpu-fp32-native-synthetic", 10), seconds=240),
     Step(

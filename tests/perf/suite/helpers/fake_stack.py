@@ -26,7 +26,7 @@ from perf.launch import leases, lock, sharing
 from perf.launch.failure import LaunchFailed, NotAvailable
 from perf.launch.preflight import NodeFacts
 from perf.launch.stack import Stack
-from perf.suite import launching, measuring
+from perf.suite import launching, measuring, stacks
 from perf.suite.plan import batches_an_epoch
 from perf.verdict.machine import RATES
 
@@ -299,8 +299,8 @@ class NoServers:
 
 launching.launch = launch
 launching.Servers = NoServers
-measuring.find_stack = find_stack
-measuring.cores_allowed = lambda: SETTINGS.get("cores", 2)
+stacks.find_stack = find_stack
+stacks.cores_allowed = lambda: SETTINGS.get("cores", 2)
 measuring.collect = lambda stack: NodeFacts(
     SETTINGS.get("cores", 2), tuple(stack.facts["gpus"]), 2**30, 4096, 1
 )
