@@ -72,6 +72,21 @@ def test_float32_products_are_below_the_threshold():
     assert all(0 < error < TF32_ERROR / 10 for error in errors.values())
 
 
+@pytest.mark.parametrize("autotuned", [True, False])
+def test_the_products_are_made_without_a_search_and_leave_it_as_it_was(monkeypatch, autotuned):
+    """cuDNN would try methods for two convolutions that nothing else needs; what was asked for stays in force."""
+    seen = []
+    plain = torch.nn.functional.conv2d
+    monkeypatch.setattr(
+        torch.nn.functional, "conv2d", lambda *a: seen.append(torch.backends.cudnn.benchmark) or plain(*a)
+    )
+    monkeypatch.setattr(torch.backends.cudnn, "benchmark", autotuned)
+    product_errors(CPU)
+
+    assert [False, False] == seen
+    assert autotuned is torch.backends.cudnn.benchmark
+
+
 @pytest.mark.parametrize("bits", [TF32_BITS, BF16_BITS], ids=["tf32", "bf16"])
 @pytest.mark.parametrize(
     ("operator", "found", "other"),
