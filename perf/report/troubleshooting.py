@@ -15,7 +15,7 @@ from perf.launch.machine_facts import unfit_by_telemetry
 from perf.launch.preflight import Demand, NodeFacts, check
 from perf.launch.telemetry.reading import GpuReading
 from perf.report.remedies import every_remedy
-from perf.verdict.diagnosis import TRY, TRY_OF_LATE
+from perf.verdict.advice import TRY, TRY_OF_ALL, TRY_OF_LATE, TRY_OF_MEMORY, TRY_OF_SLOW
 
 __all__ = ["main", "page"]
 
@@ -119,6 +119,9 @@ def _phases() -> Iterator[tuple[str, str]]:
     for phase, cure in TRY.items():
         yield f"the time is in {phase}", cure
     yield "one rank comes late to every step", TRY_OF_LATE
+    yield "no phase alone holds the time", TRY_OF_ALL
+    yield "more steps are slow, and neither the loader nor communication holds them up", TRY_OF_SLOW
+    yield "the peak of memory is higher", TRY_OF_MEMORY
 
 
 def _cell(text: str) -> str:

@@ -11,7 +11,7 @@ from perf.contract import LaunchRecord, Rate
 from perf.records import ExplanationRecord
 from perf.report.differences import setting_differences, stack_differences
 from perf.suite.source import Source
-from perf.suite.two_stacks import is_slower, moved
+from perf.suite.two_stacks import is_slower, judged_members, moved
 from perf.verdict.operators import operator_changes, operators_in_words
 from perf.verdict.outcome import Judgement
 from perf.verdict.phases import moved_phases, phase_changes, phases_in_words
@@ -67,8 +67,7 @@ class Explainer:
         """Say why a comparison came out as it did, in sentences; none where it did not move."""
         if metric not in EXPLAINED or not (self._always or moved(judgement)):
             return ()
-        # Of a quotient's two variants the last is the one that its question is about.
-        members = [group.of_side(side)[-1] for side in SIDES]
+        members = list(judged_members(group, metric))
         new = members[-1]
         phases = phase_changes(
             *self._parts(members, "phases", PHASE_LAUNCHES, lambda one: one.phase_seconds or [])
@@ -77,13 +76,15 @@ class Explainer:
             *self._parts(members, "operators", 1, lambda one: one.operators[0] if one.operators else {})
         )
         old_rates, new_rates = self._rates(new)
-        clear = [change.phase for change in moved_phases(phases)]
-        changes = rate_changes(old_rates, new_rates, slower=is_slower(judgement), phases=clear)
+        # A quotient may have grown since what it is held against became faster.
+        slower = sum(change.seconds for change in phases) > 0.0 if phases else is_slower(judgement)
+        clear = [one.phase for one in moved_phases(phases) if (one.seconds > 0.0) is slower]
+        changes = rate_changes(old_rates, new_rates, slower=slower, phases=clear)
         settings = self._settings(members)
         told = (
             phases_in_words(phases) or "No launch could be timed phase by phase.",
             operators_in_words(operators) or "No launch could be profiled.",
-            rates_in_words(changes, old_rates.keys() & new_rates.keys()),
+            rates_in_words(changes, old_rates.keys() & new_rates.keys(), clear),
             _settings_in_words(settings),
         )
         sentences = tuple(sentence for sentence in told if sentence)

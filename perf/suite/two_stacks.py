@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
-from perf.catalogue import SIDES, Group
+from perf.catalogue import SIDES, Group, Member
 from perf.limits import COMPARED, QUOTIENT, STEP_MARGIN, Override, overridden
 from perf.suite.question import Question
 from perf.suite.source import Measurement
@@ -18,6 +18,8 @@ __all__ = [
     "OLD",
     "Comparison",
     "Explain",
+    "is_slower",
+    "judged_members",
     "margin_of",
     "moved",
     "question_of",
@@ -63,11 +65,18 @@ def unlike_work(group: Group, sides: Sequence[Measurement]) -> tuple[str, ...]:
     )
 
 
+def judged_members(group: Group, metric: str) -> tuple[Member, Member]:
+    """Return the member of each stack, the old one first, that a question is about.
+
+    The last one; of a loader's share the first, which trains on what the loader brings.
+    """
+    place = 0 if metric == "loader_share" else -1
+    return group.of_side(OLD)[place], group.of_side(NEW)[place]
+
+
 def question_of(group: Group, metric: str, margin: float, *, share: bool) -> Question:
-    """Return the question: the last member of each side is judged, in whose name the verdict stands."""
-    new, old = group.of_side(NEW)[-1], group.of_side(OLD)[-1]
-    if metric == "loader_share":
-        new, old = group.of_side(NEW)[0], group.of_side(OLD)[0]
+    """Return the question, in the name of the new stack's member that it is about."""
+    old, new = judged_members(group, metric)
     sentence = f"{WORDS.get(metric, f'{metric} of')} {new.variant.id}, new stack {'-' if share else '÷'} old"
     limit = margin if share else 1.0 + margin
     return Question(metric, "share" if share else "ratio", new, old, limit, sentence, change=True)

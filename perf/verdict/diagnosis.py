@@ -10,8 +10,18 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from perf.contract import LaunchRecord
+from perf.verdict.advice import advice_for
 from perf.verdict.diagnosis_facts import settings_that_differ, stack_that_differs
-from perf.verdict.moved import COMMUNICATION, Moved, Side, epoch_phases, moved_phase, moved_start, phases_of
+from perf.verdict.moved import (
+    COMMUNICATION,
+    NOT_MOVED,
+    Moved,
+    Side,
+    epoch_phases,
+    moved_phase,
+    moved_start,
+    phases_of,
+)
 from perf.verdict.slow_steps import SlowSteps, slow_in_words, slow_steps
 from perf.verdict.words import percent
 
@@ -19,11 +29,6 @@ __all__ = ["Diagnosis", "RateMoved", "diagnose", "moved_rate"]
 
 RATE_MOVED = 0.05
 """Of the known rate. Component rates repeat to 1 to 3 % on a quiet machine (docs/rates.md)."""
-
-NOT_MOVED = 0.01
-"""Of a step. Launches of one stack differ by as much in a phase; by less no phase has moved."""
-
-TRY_OF_LATE = "look at that rank's host and GPU: clocks, other processes, the cores that it is bound to"
 
 RATES_OF = {
     "data": ("file_read", "file_read_cached", "python_loop", "memory_copy"),
@@ -35,25 +40,6 @@ RATES_OF = {
     "start-up": ("file_read", "file_read_cached", "python_loop"),
 }
 """Component rates that a phase rests on, by the beginning of their names."""
-
-TRY = {
-    "data": "give the loader more workers or cores, and look at its line in the line profile",
-    "copy": "look at whether batches are pinned, and at the GPU's link (`nvidia-smi -q -d PCIE`)",
-    "forward": "look at the precision in force, at autotuning and at the clock of the GPU",
-    "backward": "look at the precision in force, at autotuning and at the clock of the GPU",
-    COMMUNICATION: "look at NCCL's transport (`NCCL_DEBUG=INFO`), at `nvidia-smi topo -m` and at DDP's buckets",
-    "optimizer": "look at the optimizer's implementation (`fused`, `foreach`) and at what runs beside it on that host",
-    "start-up": "look at the file system that the stack lies on, and at what is compiled or searched for at the start",
-}
-
-TRY_OF_SLOW = (
-    "look for what interrupts that host or GPU for a moment: another process, a garbage collection, a checkpoint, a "
-    "clock that drops"
-)
-
-TRY_OF_MEMORY = (
-    "look at the allocator's settings (`PYTORCH_CUDA_ALLOC_CONF`) and at what is kept from step to step"
-)
 
 
 @dataclass(frozen=True)
@@ -116,7 +102,8 @@ def diagnose(
     """
     moved, slow = _where(new, base, metric)
     told = _time_in_words(moved, slow, base, metric)
-    if moved is not None and _stayed(moved):
+    advice = advice_for(moved, slow, metric)
+    if moved is not None and moved.stayed:
         moved = None
     differs = (
         (*stack_that_differs(new.launches, base.launches), *settings_that_differ(new.launches, base.launches))
@@ -131,7 +118,7 @@ def diagnose(
         else _nothing_differs(base, reference),
         _rate_in_words(moved, rate, rates),
         f"Line profiles of every rank: {', '.join(profiles)}." if profiles else "",
-        f"Try: {advice}." if (advice := _advice(moved, slow, metric)) else "",
+        f"Try: {advice}." if advice else "",
     ]
     held = moved or slow
     return Diagnosis(
@@ -174,30 +161,19 @@ def _time_in_words(moved: Moved | None, slow: SlowSteps | None, base: Side | Non
         return []
     if moved is None:
         return ["No launch of it could be timed phase by phase."]
-    if _stayed(moved):
-        grown = moved.seconds - (moved.before or 0.0)
-        return [
-            f"No phase of a step moved; the most did {moved.phase}, by {_ms(grown)} of {_ms(moved.step)}."
-        ]
+    if moved.stayed:
+        return [_unmoved_in_words(moved)]
     against = "a later epoch" if metric == "first_epoch_penalty" else base.name if base else ""
     return [_phase_in_words(moved, against)]
 
 
-def _stayed(moved: Moved) -> bool:
-    """Whether even the phase that moved most did not."""
-    return (
-        not moved.late and moved.before is not None and moved.seconds - moved.before < NOT_MOVED * moved.step
-    )
-
-
-def _advice(moved: Moved | None, slow: SlowSteps | None, metric: str) -> str:
-    if metric == "peak_memory":
-        return TRY_OF_MEMORY
-    if slow is not None:
-        return TRY[slow.phase] if slow.phase in ("data", COMMUNICATION) else TRY_OF_SLOW
-    if moved is None:
-        return ""
-    return TRY_OF_LATE if moved.late else TRY[moved.phase]
+def _unmoved_in_words(moved: Moved) -> str:
+    sums = f"{_ms(moved.step)} for {_ms(moved.step_before or 0.0)}"
+    if moved.grown >= NOT_MOVED:
+        return f"No phase alone holds the time: phase by phase the step takes {sums}, each a little more."
+    if moved.grown <= -NOT_MOVED:
+        return f"Timed phase by phase the step was no longer: it takes {sums}."
+    return f"No phase of a step moved: phase by phase it takes {sums}."
 
 
 def _phase_in_words(moved: Moved, against: str) -> str:
@@ -205,7 +181,7 @@ def _phase_in_words(moved: Moved, against: str) -> str:
     what = f"{_ms(moved.seconds)} of a step's {_ms(moved.step)}"
     if moved.phase == "start-up":
         grown = "" if moved.before is None else f", {_s(moved.before)} in {against}"
-        return f"The time is in start-up{where}: {_s(moved.seconds)} before the first step{grown}."
+        return f"The time is in start-up{where}: {_s(moved.seconds)} until the first step is over{grown}."
     if moved.late:
         before = _ms(moved.before or 0.0)
         return (

@@ -5,6 +5,7 @@ From launches with phases, which synchronize and are never judged: they tell whe
 
 from __future__ import annotations
 
+import math
 import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -12,12 +13,24 @@ from dataclasses import dataclass
 from perf.contract import LaunchRecord
 from perf.verdict.startup import start_parts
 
-__all__ = ["COMMUNICATION", "Moved", "Side", "epoch_phases", "moved_phase", "moved_start", "phases_of"]
+__all__ = [
+    "COMMUNICATION",
+    "NOT_MOVED",
+    "Moved",
+    "Side",
+    "epoch_phases",
+    "moved_phase",
+    "moved_start",
+    "phases_of",
+]
 
 COMMUNICATION = "communication"
 
 OWN = ("data", "copy", "forward", "backward", "optimizer")
 """Phases of a rank's own work; what it waits for others in `COMMUNICATION` is theirs."""
+
+NOT_MOVED = 0.01
+"""Of a step. Launches of one stack differ by as much in a phase; by less no phase has moved."""
 
 LATE_SHARE = 0.2
 """Of a step. A rank whose own work takes so much longer than the others' keeps them waiting; below it ranks that share
@@ -37,7 +50,8 @@ class Side:
 class Moved:
     """The phase that moved. Seconds are medians over the steps of one launch.
 
-    `rank` is None where all ranks moved alike; `late` says that the others wait for it.
+    `rank` is None where all ranks moved alike; `late` says that the others wait for it. `step` and `step_before`
+    are sums of all phases.
     """
 
     phase: str
@@ -48,6 +62,19 @@ class Moved:
     step: float
     late: bool = False
     waited: float = 0.0
+    step_before: float | None = None
+
+    @property
+    def stayed(self) -> bool:
+        """Whether even this phase, which grew most, did not by a hundredth of the step."""
+        if self.before is None or self.late or self.phase == "start-up":
+            return False
+        return self.seconds - self.before < NOT_MOVED * self.step
+
+    @property
+    def grown(self) -> float:
+        """By how much the sum of all phases grew, as a share of what it was."""
+        return self.step / self.step_before - 1.0 if self.step_before else 0.0
 
 
 def phases_of(record: LaunchRecord | None) -> list[dict[str, float]]:
@@ -109,6 +136,7 @@ def moved_phase(
         ranks[worst].get(phase, 0.0),
         None if before is None else old[phase],
         step,
+        step_before=None if before is None else math.fsum(old.values()),
     )
 
 
@@ -130,10 +158,11 @@ def _late_rank(ranks: Sequence[Mapping[str, float]], step: float, hosts: Sequenc
 
 
 def moved_start(new: Side, base: Side | None) -> Moved | None:
-    """Return the start-up as what moved: seconds of its part that grew most, on the slowest rank of a median launch."""
+    """Return the start-up as what moved: seconds to the first step's end, on the slowest rank of a median launch."""
 
     def total(record: LaunchRecord) -> float:
-        return max((sum(start_parts(rank).values()) for rank in record.startup_seconds), default=0.0)
+        parts = max((sum(start_parts(rank).values()) for rank in record.startup_seconds), default=0.0)
+        return parts + (record.first_step_seconds or 0.0)
 
     if not new.launches or base is None or not base.launches:
         return None

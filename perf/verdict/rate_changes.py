@@ -50,8 +50,10 @@ def rate_changes(
     return dict(sorted(found.items(), key=lambda one: (-abs(one[1]), one[0])))
 
 
-def rates_in_words(changes: Mapping[str, float], measured: Collection[str]) -> str:
-    """Say which rates moved with the step, or that none did.
+def rates_in_words(
+    changes: Mapping[str, float], measured: Collection[str], phases: Collection[str] = ()
+) -> str:
+    """Say which rates moved the same way, or that none did.
 
     Parameters
     ----------
@@ -59,13 +61,18 @@ def rates_in_words(changes: Mapping[str, float], measured: Collection[str]) -> s
         From `rate_changes`.
     measured
         Names of the rates that both sides have; none: they could not be measured.
+    phases
+        As for `rate_changes`.
     """
     if not measured:
         return "The machine's own rates could not be measured with both stacks."
+    resting = tuple(start for phase in phases for start in RATES_OF.get(phase, ()))
+    if resting and not any(name.startswith(resting) for name in measured):
+        return f"None of the machine's own rates that {' and '.join(phases)} rests on was measured."
     if not changes:
         return (
-            f"No rate of the machine itself moved with it, by more than {percent(RATE_MOVED)} and than it spreads "
+            f"No rate of the machine itself moved the same way by more than {percent(RATE_MOVED)} and than it spreads "
             "(one launch a side)."
         )
     told = ", ".join(f"{name} {change:+.0%}" for name, change in list(changes.items())[:TOLD])
-    return f"With it moved the machine's own {told} (one launch a side)."
+    return f"The machine's own rates moved the same way: {told} (one launch a side)."

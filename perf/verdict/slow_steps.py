@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import statistics
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from perf.contract import LaunchRecord
@@ -36,7 +36,7 @@ class SlowSteps:
     medians
         What a slow step takes, in medians of its launch.
     every
-        Steps from one to the next where they come evenly, else None.
+        Steps from one to the next where they come evenly in most launches, else None.
     seconds
         Seconds from one to the next, likewise.
     phase, part
@@ -62,13 +62,9 @@ def slow_steps(side: Side) -> SlowSteps:
     found = [(steps, _slow(steps)) for steps in worst if steps]
     medians = [steps[place] / statistics.median(steps) for steps, slow in found for place in slow]
     shares = [len(slow) / len(steps) for steps, slow in found]
-    distances = [distance for steps, slow in found for distance in _distances(steps, slow)]
+    every, seconds = _evenly(found)
     held = _held_up(side.phases) if side.phases else None
     phase, part, rank, host = held or ("", 0.0, None, "")
-    every = seconds = None
-    if distances:
-        every = statistics.fmean(steps for steps, _ in distances)
-        seconds = statistics.fmean(s for _, s in distances)
     share, length = statistics.median(shares or [0.0]), statistics.median(medians or [0.0])
     return SlowSteps(share, length, every, seconds, phase, part, rank, host)
 
@@ -95,13 +91,25 @@ def _slow(steps: Sequence[float]) -> list[int]:
     return [place for place, seconds in enumerate(steps) if seconds > threshold]
 
 
-def _distances(steps: Sequence[float], slow: Sequence[int]) -> Iterator[tuple[int, float]]:
-    """Yield steps and seconds from each slow step of a launch to the next, if they come evenly."""
-    distances = [after - before for before, after in itertools.pairwise(slow)]
-    if len(distances) < FEWEST_DISTANCES or statistics.pstdev(distances) > EVEN * statistics.fmean(distances):
-        return
-    for before, after in itertools.pairwise(slow):
-        yield after - before, math.fsum(steps[before:after])
+def _evenly(launches: Sequence[tuple[Sequence[float], Sequence[int]]]) -> tuple[float | None, float | None]:
+    """Return steps and seconds from one slow step to the next where most launches have them evenly, and alike.
+
+    Slow steps that follow each other are one. Launches with few of them tell nothing.
+    """
+    telling, even = 0, []
+    for steps, slow in launches:
+        first = [place for before, place in itertools.pairwise([-2, *slow]) if place != before + 1]
+        distances = [after - before for before, after in itertools.pairwise(first)]
+        if len(distances) < FEWEST_DISTANCES:
+            continue
+        telling += 1
+        if statistics.pstdev(distances) <= EVEN * statistics.fmean(distances):
+            seconds = math.fsum(steps[first[0] : first[-1]]) / len(distances)
+            even.append((statistics.fmean(distances), seconds))
+    means = [mean for mean, _ in even]
+    if 2 * len(even) <= telling or statistics.pstdev(means) > EVEN * statistics.fmean(means):
+        return None, None
+    return statistics.fmean(means), statistics.fmean(seconds for _, seconds in even)
 
 
 def _held_up(record: LaunchRecord) -> tuple[str, float, int, str] | None:
@@ -109,7 +117,7 @@ def _held_up(record: LaunchRecord) -> tuple[str, float, int, str] | None:
     found: list[tuple[float, str, int]] = []
     total = 0.0
     for rank, phases in enumerate(record.phase_seconds or []):
-        extras = _extra(phases, record.warmup_steps)
+        extras = _extra(phases, _settled(record, rank))
         total = max(total, math.fsum(extras.values()))
         found += [(seconds, phase, rank) for phase, seconds in extras.items()]
     # A rank that waits for another one does so in communication; the other one's own phase is to be named.
@@ -121,9 +129,25 @@ def _held_up(record: LaunchRecord) -> tuple[str, float, int, str] | None:
     return phase, min(1.0, seconds / total), rank, host
 
 
-def _extra(phases: Mapping[str, Sequence[float]], warmup: int) -> dict[str, float]:
+def _settled(record: LaunchRecord, rank: int) -> list[int]:
+    """Return the steps of a launch without those with which each epoch begins, as its loader fills its queue anew."""
+    epochs = record.epochs[rank] if rank < len(record.epochs) else []
+    lengths = [epoch.batches for epoch in epochs] or [
+        record.total_steps[rank] if rank < len(record.total_steps) else 0
+    ]
+    begins = [0, *itertools.accumulate(lengths)]
+    return [
+        step for begin, end in itertools.pairwise(begins) for step in range(begin + record.warmup_steps, end)
+    ]
+
+
+def _extra(phases: Mapping[str, Sequence[float]], settled: Sequence[int]) -> dict[str, float]:
     """Return by how many seconds each phase exceeds its median in a rank's slow steps, all of them together."""
-    steady = {name: list(seconds[warmup:]) for name, seconds in phases.items() if seconds[warmup:]}
+    steady = {
+        name: found
+        for name, seconds in phases.items()
+        if (found := [seconds[step] for step in settled if step < len(seconds)])
+    }
     slow = _slow([math.fsum(step) for step in zip(*steady.values(), strict=False)])
     return {
         name: math.fsum(seconds[place] - statistics.median(seconds) for place in slow)

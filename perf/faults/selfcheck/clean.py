@@ -1,4 +1,4 @@
-"""Clean judgements: launches without a fault, in true order, none of them in two judgements."""
+"""Clean judgements: launches without a fault, in true order, none of them in two judgements of one question."""
 
 from __future__ import annotations
 

@@ -132,7 +132,15 @@ def gpu_summaries(
         ]
         for uuid in cards
     }
-    return [gpu_summary(header, card, users[uuid], samples, stretches) for uuid, card in cards.items()]
+    # A launch without a window (of component rates, or one that counts samples) is followed while it is there.
+    outside = (
+        None
+        if stretches
+        else strangers(samples, [uuid for uuid, ranks in users.items() if ranks], len(ranks))
+    )
+    return [
+        gpu_summary(header, card, users[uuid], samples, stretches, outside) for uuid, card in cards.items()
+    ]
 
 
 def gpu_summary(
@@ -141,8 +149,12 @@ def gpu_summary(
     ranks: Sequence[int],
     samples: Sequence[Sample],
     stretches: Sequence[Stretch],
+    outside: int | None = None,
 ) -> dict[str, Any]:
-    """Return what one GPU did. `ranks` are those that used it, as far as their torch gave its UUID."""
+    """Return what one GPU did. `ranks` are those that used it, as far as their torch gave its UUID.
+
+    `outside` are the processes besides the launch's where it has no window.
+    """
     uuid = card.uuid
 
     def of(sample: Sample) -> GpuReading:
@@ -152,8 +164,6 @@ def gpu_summary(
     settled = [gpu for sample, gpu in looks if inside(sample, stretches, after=AVERAGED_SECONDS)]
     gpus = [gpu for _, gpu in looks]
     first = of(samples[0]) if samples and samples[0].why == "first" else GpuReading(uuid, card.index)
-    # A launch without a window (of component rates, or one that counts samples) is followed while it is there.
-    followed = looks if stretches else [(s, of(s)) for s in samples if s.process_ids]
     seconds = sum(end - begin for begin, end in stretches)
     energy = grown(samples, stretches, lambda s: of(s).energy_joules_total)
     reasons = [gpu.event_reasons for gpu in gpus if gpu.event_reasons is not None]
@@ -189,7 +199,7 @@ def gpu_summary(
         }
         if counted
         else None,
-        "other_processes": other_processes(followed, len(ranks)),
+        "other_processes": other_processes(looks, len(ranks)) if stretches else outside,
         "before": {
             # What an older driver reserves can't be told from what somebody else uses.
             "memory_used_bytes": None if first.reserved_counted else first.memory_used_bytes,
@@ -211,6 +221,21 @@ def other_processes(looks: Sequence[tuple[Sample, GpuReading]], users: int) -> i
             continue
         own = len(set(gpu.process_ids) & set(sample.process_ids))
         counts.append(max(0, len(gpu.process_ids) - max(own, users)))
+    return max(counts, default=None)
+
+
+def strangers(samples: Sequence[Sample], cards: Sequence[str], ranks: int) -> int | None:
+    """Return the most processes on a launch's cards that were not its own, in the looks in which it was there.
+
+    All its cards together: a rank that measures the way to its neighbour's card is on both. In a container as many are
+    taken for its own as it has ranks (see `other_processes`).
+    """
+    counts = []
+    for sample in samples:
+        seen = [gpu.process_ids for gpu in sample.gpus if gpu.uuid in cards and gpu.process_ids is not None]
+        if sample.process_ids and seen:
+            found = set(itertools.chain.from_iterable(seen))
+            counts.append(max(0, len(found) - max(len(found & set(sample.process_ids)), ranks)))
     return max(counts, default=None)
 
 

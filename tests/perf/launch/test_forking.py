@@ -278,7 +278,9 @@ def test_a_forks_end_is_not_waited_for_until_the_next_look(spoken, spec):
     said = b'{"ended": 7, "status": 0}\n{"ended": 42, "status": 256}\n'
     speaker = threading.Timer(0.1, its.sendall, [said])
     speaker.start()
-    waiting = Waiting(spec(), Fork(server, 42), Watch(), lambda: False, Patience(look=3600.0))
+    # Whoever sleeps until the next look finds the driver told to end there.
+    told = iter([False, True])
+    waiting = Waiting(spec(), Fork(server, 42), Watch(), lambda: next(told), Patience(look=10.0))
 
     assert Over.ENDED is waiting.until_over()
     assert 1 == Fork(server, 42).wait()

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from perf.machine import REPOSITORY
 from perf.report.troubleshooting import page
-from perf.verdict.diagnosis import TRY
+from perf.verdict.advice import TRY
 
 
 def rows():

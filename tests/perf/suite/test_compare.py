@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import re
 
+import pytest
+
 ONE = ("-k", "mnist_cnn-single-1cpu-fp32-native]")
 STEP = "test_a_step_takes_no_longer[compare@mnist_cnn-single-1cpu-fp32-native]"
 
@@ -180,6 +182,30 @@ def test_what_moved_is_explained_after_it_was_judged(suite):
     # Profiled launches are beside the judged ones: seven a side decided.
     (verdict,) = done.run.verdicts()
     assert 7 == verdict.launches
+
+
+@pytest.mark.parametrize(
+    ("steps", "told"),
+    [
+        ({"mnist": 0.01, "@new": 0.0125}, "moved the same way: matmul_fp32 -60% (one launch a side)."),
+        ({"mnist": 0.0125, "@new": 0.01}, "moved the same way: matmul_bf16 +100% (one launch a side)."),
+    ],
+    ids=["slower", "faster"],
+)
+def test_the_machines_rates_are_told_where_they_moved_as_the_step_did(suite, steps, told):
+    """Of those that the moved phase, backward, rests on: a loop of Python is none of them."""
+    done = suite(
+        "perf",
+        "--against=old/python",
+        "-k",
+        "step and mnist_cnn-single-1cpu-fp32-native]",
+        steps=steps,
+        profiled=True,
+        old_rates={"matmul_fp32": 2.5e9, "matmul_bf16": 0.5e9, "python_loop": 5e9},
+    )
+
+    assert told in " ".join(done.output.split())
+    assert "python_loop" not in done.output.split("Why")[-1]
 
 
 def test_what_did_not_move_is_explained_on_request_only(suite):

@@ -5,6 +5,7 @@ import dataclasses
 import pytest
 from launch_records import PAIR_GROUP, record_of
 
+from perf.verdict.advice import TRY, TRY_OF_ALL
 from perf.verdict.diagnosis import RateMoved, diagnose, moved_rate
 from perf.verdict.diagnosis_facts import MOST, settings_that_differ, stack_that_differs
 from perf.verdict.moved import Side
@@ -137,7 +138,9 @@ def test_a_start_is_told_without_phases():
     then = dataclasses.replace(side(SINGLE), launches=[record_of(SINGLE, startup_seconds=[{"imports": 3.0}])])
     found = diagnose(now, then, metric="start_up", rates={})
 
-    assert found.text.startswith("The time is in start-up of n1: 9 s before the first step, 3 s in ")
+    assert found.text.startswith(
+        "The time is in start-up of n1: 9.1 s until the first step is over, 3.1 s in "
+    )
     assert "start-up" == found.phase
 
 
@@ -149,18 +152,53 @@ def test_without_phases_it_says_so():
     assert ("", None) == (found.phase, found.rank)
 
 
-def test_a_phase_that_did_not_move_is_not_named_as_where_the_time_is():
-    """The step of launches with phases may be as fast as the other side's: then no phase is blamed."""
+@pytest.mark.parametrize(
+    ("now", "told", "tried"),
+    [
+        ({"copy": 0.00102}, "No phase of a step moved: phase by phase it takes 12 ms for 12 ms.", False),
+        (
+            {name: 1.009 * seconds for name, seconds in {**USUAL, "copy": 0.0011}.items()},
+            "No phase alone holds the time: phase by phase the step takes 12.2 ms for 12 ms, each a little more.",
+            True,
+        ),
+        (
+            {name: 0.8 * seconds for name, seconds in USUAL.items()},
+            "Timed phase by phase the step was no longer: it takes 9.8 ms for 12 ms.",
+            False,
+        ),
+    ],
+    ids=["as it was", "all a little", "shorter"],
+)
+def test_no_phase_is_blamed_that_did_not_move(now, told, tried):
+    """Launches with phases may be as fast as the other side's, or slower in all phases alike."""
     found = diagnose(
-        side(SINGLE, {**USUAL, "copy": 0.00102}),
+        side(SINGLE, {**USUAL, "copy": 0.001, **now}),
         side(SINGLE, {**USUAL, "copy": 0.001}),
         metric="step_time",
         rates={"host_to_device_pinned": (1.0, 2.0)},
     )
 
-    assert found.text.startswith("No phase of a step moved; the most did copy, by 0.02 ms of 12 ms.")
-    assert "Try:" not in found.text
+    assert found.text.startswith(told)
+    assert tried is (TRY_OF_ALL in found.text)
+    assert tried is ("Try:" in found.text)
     assert ("", None, "") == (found.phase, found.rank, found.rate)
+
+
+def test_a_first_step_that_takes_longer_is_a_start_that_does():
+    """Compiling and searching lie in it: the parts before may be what they were."""
+    now, then = (
+        dataclasses.replace(
+            side(SINGLE),
+            launches=[record_of(SINGLE, startup_seconds=[{"imports": 4.0}], first_step_seconds=seconds)],
+        )
+        for seconds in (6.0, 0.5)
+    )
+    found = diagnose(now, then, metric="start_up", rates={})
+
+    assert found.text.startswith(
+        "The time is in start-up of n1: 10 s until the first step is over, 4.5 s in "
+    )
+    assert TRY["start-up"] in found.text
 
 
 def test_memory_is_told_without_phases():

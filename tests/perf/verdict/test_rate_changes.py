@@ -58,7 +58,17 @@ def test_a_rate_that_one_side_lacks_is_left_out():
 
 def test_the_sentence_says_what_moved_or_that_nothing_did():
     """At most four are named; that no launch of a side was fit is another sentence than that nothing moved."""
-    assert "With it moved the machine's own a -20% (one launch a side)." == rates_in_words({"a": -0.2}, ["a"])
+    assert "The machine's own rates moved the same way: a -20% (one launch a side)." == rates_in_words(
+        {"a": -0.2}, ["a"]
+    )
     assert 4 == rates_in_words(dict.fromkeys("abcdef", -0.2), "abcdef").count("%")
-    assert "No rate of the machine itself moved with it" in rates_in_words({}, ["a"])
+    assert "No rate of the machine itself moved the same way" in rates_in_words({}, ["a"])
     assert "could not be measured with both stacks" in rates_in_words({}, [])
+
+
+def test_rates_that_a_phase_rests_on_and_nobody_measured_are_said_so():
+    """One process measures no all-reduce: that it did not move is not known."""
+    assert "None of the machine's own rates that communication rests on was measured." == rates_in_words(
+        {}, ["matmul_fp32"], ["communication"]
+    )
+    assert "No rate" in rates_in_words({}, ["all_reduce_1m"], ["communication"])

@@ -120,6 +120,24 @@ def test_a_neighbour_of_a_launch_without_a_window_is_seen(make_spec, make_rank):
     ]
 
 
+@pytest.mark.parametrize(("tree", "others"), [([], None), ([1], 0), ([1, 11, 12], 0), ([11, 12], 0)])
+@pytest.mark.parametrize("neighbours", [0, 1])
+def test_a_rank_on_two_cards_is_no_neighbour_of_the_other_rank(
+    make_spec, make_rank, tree, others, neighbours
+):
+    """Who measures the way between two cards is on both; where no number is known there are as many as ranks."""
+    ranks = [make_rank(n, window_edges=[], gpu_uuids=[f"u{n}"]) for n in (0, 1)]
+    beside = [99] * neighbours
+    cards = [
+        gpu(0.0, process_ids=[11, *beside]),
+        dataclasses.replace(gpu(0.0, process_ids=[11, 12, *beside]), uuid="u1", index=1),
+    ]
+    looks = [dataclasses.replace(sample(3.0, gpus=cards), process_ids=tree)]
+    found = summarize(make_spec(), ranks, [(HEADER, looks)])["gpus"]
+
+    assert [None if others is None else neighbours] * 2 == [card["other_processes"] for card in found]
+
+
 def test_memory_is_held_against_what_is_allowed(make_spec, ranks):
     """The peak over all looks, in and out of the window, against the cgroup's limit."""
     samples = [sample(5.0, pss_bytes=2**30), sample(14.0, pss_bytes=2**31), sample(15.0)]

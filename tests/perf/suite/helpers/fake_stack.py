@@ -81,8 +81,13 @@ def epochs_of(spec: contract.LaunchSpec, rank: int, seconds: float) -> list[cont
 
 
 def rates_of(spec: contract.LaunchSpec, member: str) -> dict[str, contract.Rate]:
-    """Return a card with every rate, 1e9 each but for what the settings say (`rates`: name -> value, null: none)."""
+    """Return a card with every rate, 1e9 each but for what the settings say (`rates`: name -> value, null: none).
+
+    `old_rates` are those that the old side of a comparison has instead.
+    """
     values = dict.fromkeys(RATES[spec.strategy, spec.device], 1e9) | SETTINGS.get("rates", {})
+    if spec.side == "old":
+        values |= SETTINGS.get("old_rates", {})
     return {
         name: contract.Rate(value, "B/s", [value] * 3, 0.0)
         if value is not None
