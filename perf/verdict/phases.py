@@ -11,6 +11,7 @@ import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from perf.verdict.moved import NOT_MOVED
 from perf.verdict.words import percent
 
 __all__ = ["PhaseChange", "Phases", "moved_phases", "phase_changes", "phases_in_words", "slowest_rank"]
@@ -78,7 +79,7 @@ def phase_changes(old: Sequence[Sequence[Phases]], new: Sequence[Sequence[Phases
 def moved_phases(changes: Sequence[PhaseChange]) -> list[PhaseChange]:
     """Return the phases that clearly moved: by less than a hundredth of the step none tells where the time went."""
     base = sum(change.old for change in changes) or math.nan
-    return [change for change in changes if change.clear and abs(change.seconds) > 0.01 * base]
+    return [change for change in changes if change.clear and abs(change.seconds) > NOT_MOVED * base]
 
 
 def phases_in_words(changes: Sequence[PhaseChange]) -> str:

@@ -37,7 +37,7 @@ def rate_changes(
     dict of str to float
         Relative change by name; below 0 where the new side's rate is lower.
     """
-    resting = tuple(start for phase in phases for start in RATES_OF.get(phase, ()))
+    resting = _resting(phases)
     found: dict[str, float] = {}
     for name in old.keys() & new.keys():
         before, after = old[name], new[name]
@@ -66,7 +66,7 @@ def rates_in_words(
     """
     if not measured:
         return "The machine's own rates could not be measured with both stacks."
-    resting = tuple(start for phase in phases for start in RATES_OF.get(phase, ()))
+    resting = _resting(phases)
     if resting and not any(name.startswith(resting) for name in measured):
         return f"None of the machine's own rates that {' and '.join(phases)} rests on was measured."
     if not changes:
@@ -76,3 +76,8 @@ def rates_in_words(
         )
     told = ", ".join(f"{name} {change:+.0%}" for name, change in list(changes.items())[:TOLD])
     return f"The machine's own rates moved the same way: {told} (one launch a side)."
+
+
+def _resting(phases: Collection[str]) -> tuple[str, ...]:
+    """Return how the names of the rates begin that phases rest on."""
+    return tuple(start for phase in phases for start in RATES_OF.get(phase, ()))
