@@ -83,16 +83,22 @@ STEPS = (
     Step("ladder-mnist_cnn", full(f"mnist_cnn and {RUNGS}", "--launches=5"), seconds=480),
     # With three launches a rung's interval is shown and nothing is decided: five do not fit a lease with the rest.
     Step("ladder-resnet50", full("resnet50- and rung", "--launches=3"), seconds=450),
-    Step("ladder-unet3d", full("unet3d- and rung"), seconds=360),
-    Step("ladder-resnet152", full("resnet152- and rung"), seconds=300),
+    Step("ladder-unet3d", full("unet3d- and rung"), seconds=420),
+    Step("ladder-resnet152", full("resnet152- and rung"), seconds=420),
     Step("sweep-small", full("(mnist_cnn or resnet50-) and (knee or cores_bring)"), seconds=150),
-    Step("sweep-large", full("(unet3d- or resnet152-) and knee"), seconds=300),
+    Step("sweep-large", full("(unet3d- or resnet152-) and knee"), seconds=360),
     Step(
         "tuned",
         full("(resnet50- or resnet152-) and (made_on_the_device or everything_together)"),
         seconds=240,
     ),
     Step("enlarged", full("resnet152_224 and bounds"), seconds=120),
+    # The five together are profile full of one GPU, whole.
+    Step("whole-mnist_cnn", full("mnist_cnn"), seconds=600),
+    Step("whole-resnet50", full("resnet50-"), seconds=480),
+    Step("whole-resnet152", full("resnet152-"), seconds=720),
+    Step("whole-unet3d", full("unet3d-"), seconds=900),
+    Step("whole-rest", full("_224 or solution or machine"), seconds=480),
     *(
         Step(
             f"overhead-{name}",
