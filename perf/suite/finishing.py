@@ -112,6 +112,7 @@ class Finisher:
             # A comparison's sides come old side first.
             judged_first = sorted(sides, key=lambda side: side.member != question.variant)
             diagnosis = diagnosis_of(self._source, judged_first, question.metric, self._library, known)
+        low, high = judgement.bounds
         self._record(
             records.VerdictRecord(
                 run=self._run,
@@ -122,8 +123,8 @@ class Finisher:
                 metric=question.metric,
                 unit=question.unit,
                 estimate=_finite(judgement.estimate),
-                low=_finite(judgement.low),
-                high=_finite(judgement.high),
+                low=low,
+                high=high,
                 limit=question.limit,
                 verdict=verdict.value,
                 launches=judgement.launches,

@@ -221,7 +221,9 @@ class Judge:
             found = judge_ratio(sides[0].step_medians, sides[1].step_medians, limit=limit.value, cap=cap)
             if found.verdict is None or not math.isfinite(found.estimate):
                 return found
-            words = gain_in_words(found.low, found.estimate, found.high, sides[1].drain_steps)
+            # A loop that waits for each of its copies is never ahead of its device: the one that does not wait tells.
+            telling = sides[0 if "non_blocking" in pair.new.variant.optimizations else 1]
+            words = gain_in_words(found, telling.drain_steps, telling.wait_share)
             return dataclasses.replace(found, reasons=(words, *found.reasons))
 
         self._decide(question, (pair.new, pair.base), judge, lambda sides: ())
@@ -299,9 +301,16 @@ class Judge:
         self, metric: str, unit: str, measured: Measurement, estimate: float, sentences: Sequence[str]
     ) -> None:
         """Record what was found out about a measurement and is held against no limit."""
-        rates = (estimate, estimate, estimate)
         judgement = Judgement(
-            Verdict.PASS, *rates, math.nan, len(measured.launches), None, tuple(sentences), wants=0
+            verdict=Verdict.PASS,
+            estimate=estimate,
+            low=math.nan,
+            high=math.nan,
+            limit=math.nan,
+            launches=len(measured.launches),
+            detectable=None,
+            reasons=tuple(sentences),
+            wants=0,
         )
         unfit = unfit_in_words([measured])
         if unfit:

@@ -148,7 +148,9 @@ def build_spec(
         parameters=workload.parameters,
         train_samples=workload.train_samples,
         validation_samples=workload.validation_samples,
-        epoch_samples=sizes.epoch_samples,
+        epoch_samples=sizes.epoch_samples
+        or (workload.epoch_samples if member.plan == "epochs" else 0)
+        or None,
         later_epoch_batches=sizes.later_epoch_batches,
         validate_samples=sizes.validate_samples,
         data_root=context.data_root,

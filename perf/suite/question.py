@@ -36,8 +36,9 @@ def describe(question: Question, judgement: Judgement) -> str:
     text = question.sentence
     if math.isfinite(judgement.estimate):
         text += f": {judgement.estimate:.4g} {question.unit}"
-        if math.isfinite(judgement.low) and math.isfinite(judgement.high):
-            text += f" ({judgement.low:.4g} to {judgement.high:.4g})"
+        low, high = judgement.bounds
+        if low is not None and high is not None:
+            text += f" ({low:.4g} to {high:.4g})"
     if question.limit is not None:
         text += f", limit {question.limit:.4g}"
     text += f"; {judgement.launches} launch{'' if judgement.launches == 1 else 'es'}"

@@ -64,6 +64,12 @@ class Measurement:
         ]
         return statistics.median(found) if found else None
 
+    @property
+    def wait_share(self) -> float:
+        """Median, over launches, of the part of the window for which the slowest rank waited for its data."""
+        found = [share for launch in self.launches if (share := launch.wait_share) is not None]
+        return statistics.median(found) if found else 0.0
+
 
 class Source(Protocol):
     """Where launches come from: measured now, or stored."""

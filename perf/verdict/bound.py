@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from perf.verdict.inputs import positive_logs
+from perf.verdict.outcome import Judgement
 from perf.verdict.words import percent, rounded
 
 __all__ = ["Bound", "bound_of", "gain_in_words", "host_or_device", "knee"]
@@ -32,6 +33,9 @@ BEHIND_STEPS = 1.0
 KNEE = 0.95
 """The knee of a sweep is the smallest count that gives this part of the best: launch medians of a loader spread by 5 %
 and more, so smaller gains are not seen."""
+
+WAITING = 0.5
+"""A run that waits for its data for more than half of its time is held up by nothing else."""
 
 NO_CHANGE = 0.03
 """A rung whose interval lies within 3 % either way changes nothing that one would climb it for."""
@@ -112,26 +116,36 @@ def host_or_device(drain_steps: float | None) -> str:
     return "host" if drain_steps < BEHIND_STEPS else "unknown"
 
 
-def gain_in_words(low: float, estimate: float, high: float, drain_steps: float | None) -> str:
+def gain_in_words(found: Judgement, drain_steps: float | None, wait_share: float = 0.0) -> str:
     """Say what a rung of the ladder gained, and why it changed nothing where it did.
 
     Parameters
     ----------
-    low, estimate, high
+    found
         Step time of the rung over that without it: below 1 is a gain.
     drain_steps
-        As in `bound_of`, of the side without the rung.
+        As in `bound_of`, of the side without the rung; of the one with it where that alone does not wait for copies.
+    wait_share
+        Part of that side's window in which it waited for its data.
     """
-    gain = f"{1 / estimate:.3g} times as fast ({1 / high:.3g} to {1 / low:.3g})"
+    low, high = found.bounds
+    times = f"{1 / found.estimate:.3g} times as fast"
+    if low is None or high is None:
+        low = high = found.estimate
+        gain, noise = f"{times} in one launch a side", "; how far launches differ is not known"
+    else:
+        gain, noise = f"{times} ({1 / high:.3g} to {1 / low:.3g})", ""
     if high < 1 - NO_CHANGE or low > 1 + NO_CHANGE:
-        return f"It is {gain}."
-    if not 1 - NO_CHANGE <= estimate <= 1 + NO_CHANGE:
+        return f"It is {gain}{noise}."
+    if not 1 - NO_CHANGE <= found.estimate <= 1 + NO_CHANGE:
         return f"It is {gain}, which is not beyond noise."
+    word = "data" if wait_share > WAITING else host_or_device(drain_steps)
     why = {
+        "data": "the run waits for its data more than half of the time",
         "host": "the run is bound by the host, which queues work more slowly than the device does it",
         "device": "it is in force, and the device's kernels gain nothing from it",
         "unknown": "it is in force; whether host or device holds the run up is not clear",
-    }[host_or_device(drain_steps)]
+    }[word]
     return f"It changes nothing, {gain}: {why}."
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import math
 from dataclasses import dataclass
 
 __all__ = ["Judgement", "Verdict"]
@@ -62,3 +63,12 @@ class Judgement:
     detectable: float | None
     reasons: tuple[str, ...]
     wants: int
+
+    @property
+    def bounds(self) -> tuple[float | None, float | None]:
+        """`low` and `high`, None where it is not known: one launch does not show how far launches differ."""
+        known = (
+            bound if self.launches > 1 and math.isfinite(bound) else None for bound in (self.low, self.high)
+        )
+        low, high = known
+        return low, high

@@ -118,6 +118,27 @@ def test_smoke_counts_epochs_at_the_published_batch():
     assert (64, None) == (spec.batch_size, spec.epoch_samples)
 
 
+def test_epochs_of_enlarged_images_are_shortened():
+    """Three whole epochs of ResNet-152 at 224 take seven minutes of a GPU; 200 steps tell the same."""
+    found = {
+        member.variant.workload: build_spec(
+            context("full"), member, launch="l", round_number=0, out_dir=Path("/o")
+        ).epoch_samples
+        for name, group in GROUPS.items()
+        if name.startswith("epochs@") and name.endswith("-gpu")
+        for member in group.members
+    }
+
+    assert {
+        "mnist_cnn": None,
+        "resnet50": None,
+        "resnet152": None,
+        "unet3d": None,
+        "resnet50_224": 12_800,
+        "resnet152_224": 12_800,
+    } == found
+
+
 def test_a_gpu_window_has_at_least_50_steps_and_2_seconds():
     """Design: on a GPU a window has at least 50 steps and 2 s after at least 20 steps of warm-up."""
     for profile in PROFILES.values():

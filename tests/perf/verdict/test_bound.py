@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from perf.verdict.bound import bound_of, gain_in_words, host_or_device, knee
+from perf.verdict.outcome import Judgement, Verdict
 
 RATES = st.floats(1.0, 1e6)
 
@@ -68,6 +69,11 @@ def test_a_host_that_runs_ahead_leaves_the_device_several_steps():
     ]
 
 
+def gain(low, estimate, high, launches=5):
+    """Return what a rung's judgement says."""
+    return Judgement(Verdict.INCONCLUSIVE, estimate, low, high, 1.1, launches, None, (), 0)
+
+
 @pytest.mark.parametrize(
     ("low", "estimate", "high", "drain", "expected"),
     [
@@ -87,7 +93,20 @@ def test_a_host_that_runs_ahead_leaves_the_device_several_steps():
 )
 def test_a_rung_that_changes_nothing_says_why(low, estimate, high, drain, expected):
     """A gain is told with its interval; no gain with its cause."""
-    assert expected in gain_in_words(low, estimate, high, drain)
+    assert expected in gain_in_words(gain(low, estimate, high), drain)
+
+
+def test_a_rung_of_one_launch_has_no_interval():
+    """One launch a side does not show how far launches differ: no bounds are told, and none is taken for noise."""
+    assert (
+        "It is 2 times as fast in one launch a side; how far launches differ is not known."
+        == gain_in_words(gain(0.5, 0.5, 0.5, launches=1), 3.0)
+    )
+
+
+def test_a_rung_of_a_run_that_waits_for_its_data_gains_nothing():
+    """Where the loader is waited for most of the time, no rung of the training can show."""
+    assert "waits for its data" in gain_in_words(gain(0.99, 1.0, 1.01), 0.1, wait_share=0.8)
 
 
 @pytest.mark.parametrize(
