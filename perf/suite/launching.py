@@ -122,7 +122,9 @@ class Launching:
         plant = self._plant(spec)
         # A fault that acts as a rank's process starts can't be planted in a fork.
         whole = not plant or not FAULTS[plant].fresh
-        launcher = (spec.side == "old" and self._options.old_launcher) or self._options.launcher
+        launcher = (spec.side == "old" and self._options.old_launcher) or self._options.launcher_on(
+            spec.device
+        )
         # Nsight Systems sees what it has started itself.
         asked = launcher == "fork" and whole and not self._place.step(1) and spec.trace != "nsys"
         return asked and not self._servers.why_not(stack)

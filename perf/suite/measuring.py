@@ -65,7 +65,7 @@ class Measuring:
         self._worker = worker
         self.stacks = Stacks(options, run)
         self._library: Library | None = None
-        known = functools.partial(expected_seconds, launcher=options.launcher)
+        known = functools.partial(expected_seconds, launcher=options.launcher_on("cuda"))
         self.budget = Budget(options.budget, known=known)
 
     def _collect(self) -> NodeFacts:

@@ -93,8 +93,9 @@ def add_options(parser: pytest.Parser) -> None:
     add(
         "--launcher",
         choices=("fresh", "fork"),
-        default="fresh",
-        help="start each launch fresh, or fork it from a process that has imported torch (default: fresh)",
+        default="",
+        help="start each launch fresh, or fork it from a process that has imported torch (default: fork on GPUs, fresh "
+        "on CPUs)",
     )
     add(
         "--old-launcher",

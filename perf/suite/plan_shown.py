@@ -48,7 +48,7 @@ def lines_of(
     parts = parts_of(
         [member for group in groups for member in members_here(group, profile.name, machine, device)],
         profile,
-        functools.partial(expected_seconds, launcher=options.launcher),
+        functools.partial(expected_seconds, launcher=options.launcher_on("cuda")),
         len(options.extras),
     )
     planned, left_out, how = _placed(parts, options, machine, device, processes)
@@ -61,7 +61,7 @@ def _placed(
 ) -> tuple[list[Planned], list[Part], str]:
     """Return the parts with their times, those that a budget has no room for, and how they are measured, in words."""
     left = None if options.budget is None else options.budget - START_SECONDS
-    by = "by fork" if options.launcher == "fork" else "each fresh"
+    by = "by fork" if options.launcher_on(device) == "fork" else "each fresh"
     if processes > 1 and options.share_node and device == "cuda":
         how = f"launched {by}, {processes} at a time on {machine.gpus} GPUs"
         return *beside(parts, machine.gpus, processes, left), how

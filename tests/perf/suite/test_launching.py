@@ -85,6 +85,17 @@ def test_a_server_is_started_once_and_said(make):
     assert ["a server, which launches of mine are forked from, was ready in 7.5 s"] == notes
 
 
+@pytest.mark.parametrize(("device", "expected"), [("cuda", "fork"), ("cpu", "fresh")])
+def test_launches_on_gpus_are_forks_unless_told_otherwise(make, device, expected):
+    """Forks were shown to be worth as much as fresh launches on GPUs, where each second is billed; on CPUs not yet."""
+    one, _, _, launched = make(fails=False, launcher="")
+    spec = dataclasses.replace(spec_of(MEMBER), device=device)
+    one.prepare(spec, STACK, dict, contextlib.nullcontext)
+    one.launch(spec, STACK, dict, None)
+
+    assert [expected] == launched
+
+
 def test_a_stack_that_can_t_be_forked_is_launched_fresh_and_that_is_said_once(make):
     """Nothing is silently another way of launching than the one that was asked for."""
     one, _, notes, launched = make(fails=True)
