@@ -15,6 +15,7 @@ import hashlib
 import os
 import stat
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
@@ -26,6 +27,7 @@ from torchvision.transforms.functional import to_pil_image
 from models import cifar_generated
 from models.cifar_generated import CLASSES, SAMPLES, SIDE, VALUES
 from models.cifar_pickle import read_plain, values_of
+from models.decoded import kept
 from models.errors import DataError
 
 SUBFOLDER = "cifar-100-python"
@@ -209,7 +211,7 @@ def find(data_root: str | None, cache_dir: str) -> Source:
     return Source("generated", folder, cifar_generated.checksums(folder))
 
 
-def load(source: Source, train: bool, side: int = SIDE) -> Cifar:
+def load(source: Source, train: bool, side: int = SIDE, cache_dir: str = "") -> Cifar:
     """Read one part of a set, check it, and return it normalized as in the source.
 
     Parameters
@@ -220,6 +222,8 @@ def load(source: Source, train: bool, side: int = SIDE) -> Cifar:
         The 50,000 training samples, or the 10,000 others.
     side : int
         Height and width that images are resized to.
+    cache_dir : str
+        Where a copy of the decoded images is kept for the next launch (`models.decoded`); empty: none is.
 
     Returns
     -------
@@ -237,6 +241,14 @@ def load(source: Source, train: bool, side: int = SIDE) -> Cifar:
     names = _entry(_read_checked(source, "meta"), "fine_label_names", source, "meta")
     if not isinstance(names, list) or len(names) != CLASSES or not all(type(name) is str for name in names):
         raise _damaged(source, "meta", f"fine_label_names is no list of {CLASSES} names")
+    arrays = kept(
+        cache_dir, os.path.join(source.folder, part), source.md5s[part], lambda: _decode(source, part)
+    )
+    return Cifar(arrays["images"], arrays["labels"].tolist(), train, side, names, source.folder)
+
+
+def _decode(source: Source, part: str) -> dict[str, NDArray[Any]]:
+    """Return images (uint8, ``(samples, 3072)``) and labels of one part of a set, checked."""
     content, count = _read_checked(source, part), SAMPLES[part]
     images, labels = (_entry(content, key, source, part) for key in ("data", "fine_labels"))
     pixels, numbers = values_of(images), values_of(labels)
@@ -254,7 +266,7 @@ def load(source: Source, train: bool, side: int = SIDE) -> Cifar:
                 source, part, f"fine_labels has no class of 0 to {CLASSES - 1} at position {position}"
             )
     # A copy, since an array over the file's bytes can't be written to, which torch warns of.
-    return Cifar(pixels.copy(), labels, train, side, names, source.folder)
+    return {"images": pixels.copy(), "labels": np.array(labels, dtype=np.int64)}
 
 
 def provenance(source: Source, samples: int) -> dict[str, object]:

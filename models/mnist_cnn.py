@@ -81,13 +81,13 @@ def make_scheduler(optimizer: optim.Optimizer, name: str = "", epochs: int = 0) 
 
 def train_set(data_root: str | None, cache_dir: str) -> tuple[mnist_data.Mnist, dict[str, object]]:
     source = mnist_data.find(data_root, cache_dir)
-    dataset = mnist_data.load(source, train=True)
+    dataset = mnist_data.load(source, train=True, cache_dir=cache_dir)
     return dataset, mnist_data.provenance(source, len(dataset))
 
 
 def validation_set(data_root: str | None, cache_dir: str) -> tuple[mnist_data.Mnist, dict[str, object]]:
     source = mnist_data.find(data_root, cache_dir)
-    dataset = mnist_data.load(source, train=False)
+    dataset = mnist_data.load(source, train=False, cache_dir=cache_dir)
     return dataset, mnist_data.provenance(source, len(dataset))
 
 

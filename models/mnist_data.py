@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from torchvision import datasets, transforms
 
 from models import mnist_generated
+from models.decoded import kept
 from models.errors import DataError
 from models.idx import file_md5, read_idx
 
@@ -196,7 +197,7 @@ def find(data_root: str | None, cache_dir: str, debian_folder: str = DEBIAN_FOLD
     return Source("generated", folder, paths, mnist_generated.checksums(folder))
 
 
-def load(source: Source, train: bool) -> Mnist:
+def load(source: Source, train: bool, cache_dir: str = "") -> Mnist:
     """Read one part of a set, check it, and return it normalized as in the sources.
 
     Parameters
@@ -205,6 +206,8 @@ def load(source: Source, train: bool) -> Mnist:
         What `find` returned.
     train : bool
         The 60,000 training samples, or the 10,000 others.
+    cache_dir : str
+        Where a copy of the unpacked images is kept for the next launch (`models.decoded`); empty: none is.
 
     Returns
     -------
@@ -219,7 +222,10 @@ def load(source: Source, train: bool) -> Mnist:
         A file went away or can't be read.
     """
     part = "train" if train else "t10k"
-    images = _read_checked(source, f"{part}-images-idx3-ubyte")
+    name = f"{part}-images-idx3-ubyte"
+    images = kept(
+        cache_dir, source.paths[name], source.md5s[name], lambda: {"images": _read_checked(source, name)}
+    )["images"]
     labels = _read_checked(source, f"{part}-labels-idx1-ubyte")
     if labels.max() >= CLASSES:
         where = int(np.argmax(labels >= CLASSES))

@@ -88,7 +88,7 @@ class ImageClassifier:
         self, data_root: str | None, cache_dir: str, train: bool
     ) -> tuple[cifar_data.Cifar, dict[str, object]]:
         source = cifar_data.find(data_root, cache_dir)
-        dataset = cifar_data.load(source, train, self.side)
+        dataset = cifar_data.load(source, train, self.side, cache_dir)
         return dataset, cifar_data.provenance(source, len(dataset))
 
     def validate(

@@ -31,8 +31,9 @@ class LaunchSpec:
     ``fresh`` or, where the process was forked from one that had imported torch, ``fork``. `numa` binds each rank to
     the cores beside its GPU, where they suffice; `tied_cores` (0: none) ties each rank, with its loader workers, to so
     many of the allowed cores a device, wherever they are. A window that would take longer than `max_seconds` (0: no
-    limit) has fewer steps than `timed_steps`, but no fewer than `FEWEST_STEPS`. `watch_operators` has torch's profiler
-    watch it.
+    limit) has fewer steps than `timed_steps`, but no fewer than `FEWEST_STEPS`. A warm-up whose steps would take longer
+    than `warmup_seconds` (0: no limit) has fewer than `warmup_steps`, but no fewer than `FEWEST_WARM_UP`, and none less
+    than a loader's queue holds. `watch_operators` has torch's profiler watch it.
 
     `bucket_cap_mb` is DistributedDataParallel's (null: unset, which is not the same as its default in words, 25), and
     `ddp_switches` are of `DDP_SWITCHES`: ``view`` (gradient_as_bucket_view), ``static`` (static_graph), ``nobuffers``
@@ -94,6 +95,7 @@ class LaunchSpec:
     numa: bool = False
     tied_cores: int = 0
     max_seconds: float = 0.0
+    warmup_seconds: float = 0.0
     watch_operators: bool = False
     bucket_cap_mb: Optional[int] = None
     ddp_switches: list[str] = field(default_factory=list)

@@ -141,6 +141,8 @@ def build_spec(
         timed_steps=timed_steps,
         min_seconds=min_seconds,
         max_seconds=max_seconds,
+        # A trace is of steps behind the whole warm-up.
+        warmup_seconds=0.0 if trace else sizes.warmup_seconds,
         epochs=sizes.epochs,
         cache_dir=context.cache_dir,
         out_dir=str(out_dir),

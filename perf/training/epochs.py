@@ -10,9 +10,10 @@ from perf.contract import NSYS_FILE, TRACE_FILE, LaunchSpec
 from perf.training import settings
 from perf.training.assembly import Assembly, needs_own_step
 from perf.training.audit import drain_indexed
+from perf.training.clocks import Clock
 from perf.training.identity import Identity
 from perf.training.loop import drain, train, train_with
-from perf.training.meter import Clock, Meter, Watched
+from perf.training.meter import Meter, Watched
 from perf.training.phases import PhaseTimer, train_in_phases, train_with_in_phases
 from perf.training.tracing import Tracer, make_tracer, train_traced
 

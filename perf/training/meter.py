@@ -11,79 +11,12 @@ import math
 import statistics
 import time
 from collections.abc import Iterable, Iterator, Sequence, Sized
-from typing import Any, Callable, Optional, Protocol
+from typing import Any, Callable, Optional
 
 import torch
 
-from perf.contract import FEWEST_STEPS
-
-
-class Clock(Protocol):
-    """How points in time are taken on a device."""
-
-    def prepare(self, marks: int) -> None:
-        """Get ready for that many marks, outside the window."""
-
-    def mark(self) -> Any:
-        """Take a point in time at the end of the work queued so far."""
-
-    def synchronize(self) -> None:
-        """Wait until every device in use is idle."""
-
-    def durations(self, marks: Sequence[Any]) -> list[float]:
-        """Return the seconds between consecutive marks. Called when the devices are idle."""
-
-
-class HostClock:
-    """The host's clock, for CPUs and for a loader alone: work is done when the call returns."""
-
-    def prepare(self, marks: int) -> None:
-        """The host's clock needs no preparation."""
-
-    def mark(self) -> float:
-        """Return the time now."""
-        return time.perf_counter()
-
-    def synchronize(self) -> None:
-        """Nothing is queued on a CPU."""
-
-    def durations(self, marks: Sequence[float]) -> list[float]:
-        """Return the seconds between consecutive marks."""
-        return [after - before for before, after in zip(marks, marks[1:])]
-
-
-class CudaClock:
-    """CUDA events on the first device, since a host's clock would only see how fast work is queued.
-
-    A network as small as `mnist_cnn` is bound by the host, so each microsecond here is seen: events are made before the
-    window, and the stream is looked up once.
-    """
-
-    def __init__(self, devices: Sequence[torch.device]) -> None:
-        self._devices = list(devices)
-        self._stream = torch.cuda.current_stream(self._devices[0])
-        self._ready: list[torch.cuda.Event] = []
-
-    def prepare(self, marks: int) -> None:
-        """Make events; CUDA creates one when it is first recorded."""
-        self._ready = [torch.cuda.Event(enable_timing=True) for _ in range(marks)]
-        for event in self._ready:
-            event.record(self._stream)
-
-    def mark(self) -> torch.cuda.Event:
-        """Record an event behind the work queued so far."""
-        event = self._ready.pop() if self._ready else torch.cuda.Event(enable_timing=True)
-        event.record(self._stream)
-        return event
-
-    def synchronize(self) -> None:
-        """Wait for every device: `torch.cuda.synchronize` without argument waits for the current one only."""
-        for device in self._devices:
-            torch.cuda.synchronize(device)
-
-    def durations(self, marks: Sequence[torch.cuda.Event]) -> list[float]:
-        """Return the seconds between consecutive events."""
-        return [before.elapsed_time(after) / 1000.0 for before, after in zip(marks, marks[1:])]
+from perf.contract import FEWEST_STEPS, FEWEST_WARM_UP
+from perf.training.clocks import Clock
 
 
 class Meter:
@@ -102,6 +35,9 @@ class Meter:
         judged by the warm-up, which must then have at least two.
     max_seconds
         Where `timed_steps` would take longer, fewer do, down to `perf.contract.FEWEST_STEPS`; 0: no limit.
+    warmup_seconds
+        Where the warm-up would take longer, it has fewer steps, down to `perf.contract.FEWEST_WARM_UP` and to
+        `rewarm_steps`; how many is judged in the middle of these. 0: no limit.
     stop_when_timed
         Whether training ends with the window.
     agree
@@ -120,6 +56,7 @@ class Meter:
         min_seconds: float,
         stop_when_timed: bool,
         max_seconds: float = 0.0,
+        warmup_seconds: float = 0.0,
         agree: Callable[[int], int] = int,
         align: Callable[[], None] = lambda: None,
     ) -> None:
@@ -137,9 +74,11 @@ class Meter:
         self._timed_steps = timed_steps
         self._min_seconds = min_seconds
         self._max_seconds = max_seconds
+        self._warmup_seconds = warmup_seconds
         self._stop_when_timed = stop_when_timed
         self._agree = agree
         self._align = align
+        self._first_step_at = 0.0
         self._half_warm_at: Optional[tuple[int, float]] = None
         self._left: Optional[int] = None
         self._stretches: list[list[Any]] = []
@@ -230,12 +169,23 @@ class Meter:
         steps = self.total_steps
         if steps == 1:
             self._clock.synchronize()
-            self.first_step_seconds = time.perf_counter() - self._epoch_started
+            self._first_step_at = time.perf_counter()
+            self.first_step_seconds = self._first_step_at - self._epoch_started
+        if steps == FEWEST_WARM_UP // 2 and self._warmup_seconds > 0:
+            self._shorten()
         if steps == max(1, self.warmup_steps // 2):
             self._clock.synchronize()
             self._half_warm_at = (steps, time.perf_counter())
         if steps >= self.warmup_steps and steps - self._epoch_first_step >= self._rewarm_steps:
             self.open_window()
+
+    def _shorten(self) -> None:
+        """Take no more steps of warm-up than fill its time at the pace of those behind the first."""
+        self._clock.synchronize()
+        per_step = (time.perf_counter() - self._first_step_at) / (self.total_steps - 1)
+        enough = math.ceil(self._warmup_seconds / max(per_step, 1e-6))
+        fewest = max(FEWEST_WARM_UP, self._rewarm_steps, enough)
+        self.warmup_steps = self._agree(min(self.warmup_steps, fewest))
 
     def open_window(self) -> None:
         """Open the window now, whatever the warm-up."""

@@ -24,10 +24,11 @@ from torch.utils.data import Dataset
 
 from models.interface import Workload, load_workload, workload_names
 from perf.ending import finish
+from perf.training.clocks import Clock, CudaClock, HostClock
 from perf.training.identity import device_name
 from perf.training.loaders import LoaderPlan, native_loader
 from perf.training.loop import train
-from perf.training.meter import Clock, CudaClock, HostClock, Meter, Watched
+from perf.training.meter import Meter, Watched
 from perf.training.ring import RingLoader
 from perf.training.stackinfo import stack_info
 
@@ -74,7 +75,7 @@ def measure(
     """Return the seconds of each pair of blocks: bare, instrumented. Opening the window lies outside them."""
     dataset, _ = workload.train_set(None, tempfile.gettempdir())
     plan = LoaderPlan(workload.BATCH_SIZE, 0, 0, 1, distributed=False, pin_memory=False, seed=seed)
-    ring = RingLoader(native_loader(cast("Dataset[Any]", dataset), plan), device)
+    ring = RingLoader(native_loader(cast("Dataset[Any]", dataset), plan), device).filled()
     clock: Clock = CudaClock([device]) if device.type == "cuda" else HostClock()
     sides: dict[str, tuple[torch.nn.Module, torch.optim.Optimizer]] = {}
     for side in ("bare", "instrumented"):

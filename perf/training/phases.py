@@ -13,7 +13,8 @@ from typing import Any, Callable, Optional
 import torch
 from torch.nn.parallel import DistributedDataParallel
 
-from perf.training.meter import Clock, Meter
+from perf.training.clocks import Clock
+from perf.training.meter import Meter
 
 PHASES = ("data", "copy", "forward", "backward", "communication", "optimizer")
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, cast
 
 import torch
@@ -18,16 +19,28 @@ takes a second to make, and eight of them were 2.4 GB."""
 
 
 class RingLoader:
-    """A few real batches on the device, handed out in turn: mode ``synthetic``, an epoch as long as the real one."""
+    """A few real batches on the device, handed out in turn: mode ``synthetic``, an epoch as long as the real one.
+
+    A loader's workers are at work from its making on; `batches` waits for them, when it is first looked at: before
+    anything is timed, by `filled`.
+    """
 
     def __init__(self, loader: Any, device: torch.device) -> None:
         self.source = loader
         self._length = len(loader)
-        self.batches: list[Any] = []
         count = ring_size(loader.dataset[0], loader.batch_size)
-        for data, target in first_batches(loader, count, device, parts_of(loader.num_workers, count, device)):
-            if len(target) == loader.batch_size or self._length == 1:
-                self.batches.append((data, target))
+        self._making = first_batches(loader, count, device, parts_of(loader.num_workers, count, device))
+
+    @functools.cached_property
+    def batches(self) -> list[Any]:
+        """The ring, on the device; whole batches, unless there is one alone."""
+        whole = self.source.batch_size
+        return [(data, target) for data, target in self._making if len(target) == whole or self._length == 1]
+
+    def filled(self) -> RingLoader:
+        """Wait until the ring is on the device, and return it."""
+        assert self.batches
+        return self
 
     def __len__(self) -> int:
         return self._length
@@ -57,7 +70,7 @@ def parts_of(workers: int, batches: int, device: torch.device) -> int:
 
 
 def first_batches(loader: Any, count: int, device: torch.device, parts: int = 1) -> Iterator[Any]:
-    """Yield an epoch's first batches, on the device. torch's own loader would have its workers make more, and wait.
+    """Have an epoch's first batches made and yield them, on the device. torch's own workers begin at the call.
 
     Parameters
     ----------
@@ -71,9 +84,8 @@ def first_batches(loader: Any, count: int, device: torch.device, parts: int = 1)
         In how many parts a batch is made by torch's own loader. A sample is its index's alone, whoever makes it.
     """
     if type(loader) is not DataLoader:
-        for data, target in itertools.islice(loader, count):
-            yield data.to(device), target.to(device)
-        return
+        return ((data.to(device), target.to(device)) for data, target in itertools.islice(loader, count))
+    # Not the loader itself, whose workers would make more, and be waited for.
     batches = itertools.islice(cast("Iterator[list[int]]", loader.batch_sampler), count)
     divisions = [divided(batch, parts) for batch in batches]
     indices = list(itertools.chain.from_iterable(divisions))
@@ -87,10 +99,13 @@ def first_batches(loader: Any, count: int, device: torch.device, parts: int = 1)
             generator=loader.generator,
         )
     )
-    for division in divisions:
-        there = [
-            (data.to(device), target.to(device)) for data, target in itertools.islice(made, len(division))
-        ]
+    return _put_together(made, map(len, divisions), device)
+
+
+def _put_together(made: Iterator[Any], parts: Iterable[int], device: torch.device) -> Iterator[Any]:
+    """Yield batches that were made in so many parts each."""
+    for count in parts:
+        there = [(data.to(device), target.to(device)) for data, target in itertools.islice(made, count)]
         yield there[0] if len(there) == 1 else tuple(map(torch.cat, zip(*there)))
     # Its end, so that the workers leave.
     next(made, None)

@@ -48,7 +48,7 @@ def measure(
     """
     dataset, _ = workload.train_set(None, tempfile.gettempdir())
     plan = LoaderPlan(workload.BATCH_SIZE, 0, 0, 1, distributed=False, pin_memory=False, seed=seed)
-    ring = RingLoader(native_loader(cast("Dataset[Any]", dataset), plan), device)
+    ring = RingLoader(native_loader(cast("Dataset[Any]", dataset), plan), device).filled()
     torch.manual_seed(seed)
     model = workload.build_model().to(device)
     optimizer = workload.make_optimizer(model)

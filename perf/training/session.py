@@ -16,6 +16,7 @@ from perf.contract import EpochRecord, LaunchSpec, RankRecord
 from perf.training import settings, strategies, usage
 from perf.training.assembly import Assembly, assemble, not_in_force, read_back
 from perf.training.audit import audit_facts
+from perf.training.clocks import Clock, CudaClock, HostClock
 from perf.training.collectives import count_collectives, without_sync
 from perf.training.datasets import Numbers, shorten
 from perf.training.delivery import check_delivery
@@ -23,7 +24,7 @@ from perf.training.epochs import epochs_of
 from perf.training.identity import Identity, device_name, gpu_uuid
 from perf.training.learned import digest, loss_tenths
 from perf.training.loaders import LoaderPlan, make_loader, set_epoch
-from perf.training.meter import Clock, CudaClock, HostClock, Meter, Watched, halves
+from perf.training.meter import Meter, Watched, halves
 from perf.training.operators import OperatorWatch, available
 from perf.training.ring import RingLoader
 from perf.training.stackinfo import stack_info
@@ -69,10 +70,13 @@ class Session:
         self._check_facts(dataset)
         loader = self._make_loader(dataset)
         self._enter("build")
+        feed: Any = RingLoader(loader, identity.device) if spec.mode == "synthetic" else loader
         built = assemble(spec, identity, self._workload)
         # Every rank drops other activations; the initial parameters came from the common seed.
         torch.manual_seed(spec.seed + 1 + identity.rank)
-        feed: Any = RingLoader(loader, identity.device) if spec.mode == "synthetic" else loader
+        if isinstance(feed, RingLoader):
+            # Its workers were at work while the network was built.
+            feed.filled()
         meter = self._make_meter(loader)
         self._enter("warm-up")
         watched = Watched(feed, meter)
@@ -231,6 +235,7 @@ class Session:
             timed_steps=spec.timed_steps,
             min_seconds=spec.min_seconds,
             max_seconds=spec.max_seconds,
+            warmup_seconds=spec.warmup_seconds,
             stop_when_timed=spec.plan == "window",
             agree=lambda steps: strategies.largest(steps, identity.device),
             align=strategies.wait_for_all,

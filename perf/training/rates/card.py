@@ -16,8 +16,8 @@ import torch.distributed as dist
 
 from perf.contract import LaunchSpec, RankRecord, Rate
 from perf.training import strategies, usage
+from perf.training.clocks import CudaClock, HostClock
 from perf.training.identity import Identity, device_name, gpu_uuid
-from perf.training.meter import CudaClock, HostClock
 from perf.training.rates.collective import all_reduces
 from perf.training.rates.files import checkpoint_write, file_reads
 from perf.training.rates.host import kernel_launches, python_loop

@@ -20,7 +20,8 @@ from perf.suite.plan import (
     launches_planned,
     order_of_round,
 )
-from perf.training.meter import HostClock, Meter
+from perf.training.clocks import HostClock
+from perf.training.meter import Meter
 from perf.variants import Variant
 
 

@@ -11,7 +11,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from perf.training.meter import CudaClock, HostClock, Meter, Watched, halves
+from perf.training.clocks import CudaClock, HostClock
+from perf.training.meter import Meter, Watched, halves
 from tests.perf.training.helpers import FakeDevice
 
 SAMPLES = 4
@@ -186,6 +187,34 @@ def test_the_steps_asked_for_are_taken_even_if_they_take_longer(device):
     run_epoch(device, meter, Batches(device, 100))
 
     assert 50 == meter.window_steps
+
+
+@pytest.mark.parametrize(
+    ("seconds", "queue", "steps"),
+    [(0.001, 0, 32), (0.0161, 0, 25), (0.08, 0, 20), (0.08, 24, 24), (0.08, 32, 32)],
+)
+def test_a_warm_up_that_would_take_too_long_has_fewer_steps(device, seconds, queue, steps):
+    """As many as fill its time behind a slow first one, no fewer than 20 and than a loader's queue holds."""
+    meter = make_meter(device, warmup_steps=32, rewarm_steps=queue, warmup_seconds=0.4)
+    meter.start_epoch()
+    stopped = False
+    while not stopped:
+        device.queue(seconds if meter.total_steps else 30.0)
+        stopped = meter.step(None, SAMPLES)
+
+    assert (steps, steps + 5) == (meter.warmup_steps, meter.total_steps)
+
+
+def test_ranks_agree_on_the_steps_of_their_warm_up(device):
+    """The slowest rank would take fewest, and all take what the fastest one wants: they open their windows together."""
+    meter = make_meter(device, warmup_steps=32, warmup_seconds=0.4, agree=lambda steps: max(steps, 28))
+    meter.start_epoch()
+    stopped = False
+    while not stopped:
+        device.queue(0.08)
+        stopped = meter.step(None, SAMPLES)
+
+    assert 28 == meter.warmup_steps
 
 
 @pytest.mark.parametrize("warmup_steps", [0, 1])

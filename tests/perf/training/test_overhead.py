@@ -12,9 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from perf.training import overhead
+from perf.training.clocks import HostClock
 from perf.training.loaders import LoaderPlan, native_loader
 from perf.training.loop import train
-from perf.training.meter import HostClock, Meter, Watched
+from perf.training.meter import Meter, Watched
 from perf.training.overhead import FEWEST_PAIRS, Block, bare, measure, median_interval
 from perf.training.ring import RingLoader
 from tests.perf.training.helpers import TinyWorkload, separable

@@ -9,7 +9,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from torch.utils.data import TensorDataset
+from torch.utils.data import TensorDataset, get_worker_info
 
 from perf.training.loaders import LoaderPlan, native_loader
 from perf.training.ring import (
@@ -61,13 +61,31 @@ def test_the_ring_reads_its_loader_once():
             reads.append(index)
             return super().__getitem__(index)
 
-    ring = RingLoader(native_loader(Counted(*numbered(100).tensors), PLAN), CPU)
+    ring = RingLoader(native_loader(Counted(*numbered(100).tensors), PLAN), CPU).filled()
     before = len(reads)
     for _ in range(3):
         list(ring)
 
     # One sample tells how large a batch is.
     assert RING_BATCHES * 4 + 1 == before == len(reads)
+
+
+def test_a_rings_workers_are_at_work_before_it_is_looked_at():
+    """The network is built meanwhile: no one need ask for a batch before the workers begin."""
+    begun = torch.multiprocessing.get_context("fork").Event()
+
+    class Telling(TensorDataset):
+        def __getitem__(self, index):
+            if get_worker_info() is not None:
+                begun.set()
+            return super().__getitem__(index)
+
+    ring = RingLoader(
+        native_loader(Telling(*numbered(100).tensors), dataclasses.replace(PLAN, workers=1)), CPU
+    )
+
+    assert begun.wait(30)
+    assert RING_BATCHES == len(ring.batches)
 
 
 @pytest.mark.parametrize("workers", [0, 1, 2])
