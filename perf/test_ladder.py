@@ -38,8 +38,8 @@ _RESIDENT = [Pair(g, tuned(g)[1], tuned(g)[2], "share") for g in groups("tuned")
 
 @pytest.mark.parametrize("pair", pairs(_RUNGS))
 def test_a_rung_does_not_slow_a_step(pair: Pair, limits: Judge) -> None:
-    """An optimization that is in force makes a step shorter, or says why not."""
-    limits.rung(pair, RUNG)
+    """An optimization that is in force makes a step shorter, or says why not; it never makes it much longer."""
+    limits.rung(pair, RUNG[pair.new.variant.workload])
 
 
 @pytest.mark.parametrize("pair", pairs(_RUNGS))
