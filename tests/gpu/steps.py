@@ -93,12 +93,23 @@ STEPS = (
         seconds=240,
     ),
     Step("enlarged", full("resnet152_224 and bounds"), seconds=120),
-    # The five together are profile full of one GPU, whole.
+    # These five together are profile full of one GPU, whole; with the next five that of two, with the last of four.
     Step("whole-mnist_cnn", full("mnist_cnn"), seconds=600),
     Step("whole-resnet50", full("resnet50-"), seconds=480),
     Step("whole-resnet152", full("resnet152-"), seconds=720),
     Step("whole-unet3d", full("unet3d-"), seconds=900),
     Step("whole-rest", full("_224 or solution or machine"), seconds=480),
+    *(
+        Step(f"two-{name}", full(words, "-m", "gpus(2)"), gpus=2, seconds=seconds, fewest=2)
+        for name, words, seconds in (
+            ("mnist_cnn", "mnist_cnn", 570),
+            ("resnet50", "resnet50-", 480),
+            ("resnet152", "resnet152-", 480),
+            ("unet3d", "unet3d-", 540),
+            ("rest", "_224 or solution or machine", 300),
+        )
+    ),
+    Step("four", full("gpu", "-m", "gpus(4)"), gpus=0, seconds=900, fewest=4),
     *(
         Step(
             f"overhead-{name}",
@@ -146,7 +157,8 @@ STEPS = (
         ),
         seconds=480,
     ),
-    Step("fork-unet3d", launchers("unet3d-single-1gpu-bf16-native-synthetic", 10), seconds=480),
+    # With ten launches a side forks were shown to be worth as much; five show what a verdict costs.
+    Step("fork-unet3d", launchers("unet3d-single-1gpu-bf16-native-synthetic", 5), seconds=300),
     Step(
         "fork-unet3d-autotuned",
         launchers("unet3d-single-1gpu-bf16-native-fused.autotune-synthetic", 5),
