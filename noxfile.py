@@ -69,7 +69,7 @@ def smoke(session: nox.Session) -> None:
 
     Two groups at a time, each rank with one thread: a neighbour on another core changes such a step by 3 %, and smoke
     is there for facts. `-- -n 0` runs one after the other. Launches are forks, which train the same, bit for bit;
-    `-- --launcher=fresh` starts each anew, as the other profiles do, and takes more than twice as long.
+    `-- --launcher=fresh` starts each anew, as other profiles do on a CPU, and takes more than twice as long.
     """
     python = python_of(session, "env")
     suite = [

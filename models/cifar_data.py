@@ -242,7 +242,11 @@ def load(source: Source, train: bool, side: int = SIDE, cache_dir: str = "") -> 
     if not isinstance(names, list) or len(names) != CLASSES or not all(type(name) is str for name in names):
         raise _damaged(source, "meta", f"fine_label_names is no list of {CLASSES} names")
     arrays = kept(
-        cache_dir, os.path.join(source.folder, part), source.md5s[part], lambda: _decode(source, part)
+        cache_dir,
+        os.path.join(source.folder, part),
+        source.md5s[part],
+        ["images", "labels"],
+        lambda: _decode(source, part),
     )
     return Cifar(arrays["images"], arrays["labels"].tolist(), train, side, names, source.folder)
 

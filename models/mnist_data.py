@@ -224,7 +224,11 @@ def load(source: Source, train: bool, cache_dir: str = "") -> Mnist:
     part = "train" if train else "t10k"
     name = f"{part}-images-idx3-ubyte"
     images = kept(
-        cache_dir, source.paths[name], source.md5s[name], lambda: {"images": _read_checked(source, name)}
+        cache_dir,
+        source.paths[name],
+        source.md5s[name],
+        ["images"],
+        lambda: {"images": _read_checked(source, name)},
     )["images"]
     labels = _read_checked(source, f"{part}-labels-idx1-ubyte")
     if labels.max() >= CLASSES:

@@ -31,7 +31,9 @@ def test_a_start_takes_no_longer(group: Group, bench: Any, limits: Judge) -> Non
     """From the launch's first process to the end of the first training step: imports, data, compilation."""
     measured = [bench.measure(member) for member in group.members]
     if any(launch.launcher == "fork" for side in measured for launch in side.launches):
-        pytest.skip("launched by fork, which spares the imports that this would measure")
+        pytest.skip(
+            "launched by fork, which spares the imports that this would measure; --launcher=fresh measures them"
+        )
     limits.compare(group, "start_up", lambda measured: measured.start_seconds)
 
 

@@ -53,7 +53,7 @@ SEVERAL_RANKS = 2.4
 """What DDP's launches of `mnist_cnn` take longer than those of one process."""
 
 COMPILED = 13.6
-"""What torch.compile adds to a launch of `mnist_cnn`, its cache empty. To the median launch of the others 10 to 15, and
+"""What torch.compile adds to a launch of `mnist_cnn`, its cache empty. To the median launch of the others 8 to 15, and
 to the first of `resnet152` 83 and 119."""
 
 UNKNOWN = max(BY_FORK.values())

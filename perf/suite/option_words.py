@@ -95,7 +95,7 @@ def add_options(parser: pytest.Parser) -> None:
         choices=("fresh", "fork"),
         default="",
         help="start each launch fresh, or fork it from a process that has imported torch (default: fork on GPUs, fresh "
-        "on CPUs)",
+        "on CPUs and where two stacks are compared)",
     )
     add(
         "--old-launcher",

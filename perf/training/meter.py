@@ -18,6 +18,9 @@ import torch
 from perf.contract import FEWEST_STEPS, FEWEST_WARM_UP
 from perf.training.clocks import Clock
 
+CAPTURED = 12
+"""The step in which a CUDA graph is captured (`perf.training.steps`), much longer than those that it then replays."""
+
 
 class Meter:
     """Counts and times the steps of one rank.
@@ -174,11 +177,16 @@ class Meter:
             self.first_step_seconds = self._first_step_at - self._epoch_started
         if steps == FEWEST_WARM_UP // 2 and self._warmup_seconds > 0:
             self._shorten()
-        if steps == max(1, self.warmup_steps // 2):
+        if steps == self._half():
             self._clock.synchronize()
             self._half_warm_at = (steps, time.perf_counter())
         if steps >= self.warmup_steps and steps - self._epoch_first_step >= self._rewarm_steps:
             self.open_window()
+
+    def _half(self) -> int:
+        """Return the step behind which the pace is taken: in the middle, behind the capture of a CUDA graph."""
+        middle = max(1, self.warmup_steps // 2)
+        return max(middle, CAPTURED) if self.warmup_steps >= FEWEST_WARM_UP else middle
 
     def _shorten(self) -> None:
         """Take no more steps of warm-up than fill its time at the pace of those behind the first."""

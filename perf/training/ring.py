@@ -39,7 +39,8 @@ class RingLoader:
 
     def filled(self) -> RingLoader:
         """Wait until the ring is on the device, and return it."""
-        assert self.batches
+        if not self.batches:
+            raise RuntimeError(f"the loader made no whole batch of {self.source.batch_size} for a ring")
         return self
 
     def __len__(self) -> int:

@@ -101,7 +101,7 @@ class Session:
         if len(step_seconds) < fewest:
             raise RuntimeError(
                 f"the window holds {len(step_seconds)} steps, {fewest} were asked for: "
-                f"{meter.total_steps} steps were trained, {spec.warmup_steps} of them as warm-up"
+                f"{meter.total_steps} steps were trained, {meter.warmup_steps} of them as warm-up"
             )
         if spec.save_model and identity.rank == 0 and spec.mode != "io":
             torch.save(

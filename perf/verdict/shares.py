@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from perf.verdict.decide import Question, decide
 from perf.verdict.detectable import detectable_change
 from perf.verdict.inputs import check_cap, finite_values
+from perf.verdict.looks import FIRST_LOOK
 from perf.verdict.outcome import Judgement, Verdict
 from perf.verdict.words import points
 
@@ -51,6 +52,11 @@ def compare_shares(new: Sequence[float], base: Sequence[float], *, margin: float
         Verdict.FAIL: f"{told}: it rose, with {n} launches a side.",
     }
     open_end = f"{told}: {n} launches a side neither exclude a rise of {points(margin)} nor show one."
+    if cap < FIRST_LOOK:
+        open_end = (
+            f"This profile affords {cap} launch{'' if cap == 1 else 'es'} a side; nothing is decided with fewer than "
+            f"{FIRST_LOOK}."
+        )
     return Judgement(
         verdict=decision.verdict,
         estimate=decision.estimate,

@@ -75,11 +75,14 @@ def _reads(
 def largest_files(folder: str, enough: int) -> list[str]:
     """Return the largest readable regular files below a folder, in falling size, until they hold `enough` bytes.
 
-    Links are not followed: a data root may hold one to the rest of the world.
+    Links are not followed: a data root may hold one to the rest of the world. Hidden files are left out: what is being
+    written into a cache has such a name, and is gone when it is whole.
     """
     found: list[tuple[int, str]] = []
     for parent, _, names in os.walk(folder):
         for name in names:
+            if name.startswith("."):
+                continue
             path = os.path.join(parent, name)
             try:
                 status = os.lstat(path)

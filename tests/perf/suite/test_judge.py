@@ -6,7 +6,7 @@ import pytest
 from launch_records import PAIR_GROUP, record_of
 from reference_texts import VARIANT, occasion, whole
 
-from perf.catalogue import GROUPS, Pair
+from perf.catalogue import GROUPS, Pair, groups
 from perf.limits import Limit, Override
 from perf.profiles import PROFILES
 from perf.suite.judge import Judge
@@ -134,6 +134,37 @@ def test_on_the_limit_is_inconclusive(judge, verdicts):
 
     assert Verdict.INCONCLUSIVE is error.value.verdict
     assert 10 == verdicts[0].launches
+
+
+def test_one_launch_a_side_has_no_bounds(judge, verdicts):
+    """How far launches differ is not known from one: the record has an estimate alone, and so has the message."""
+    source = Launches(steps(1.05))
+    source.have = 1
+    with pytest.raises(Unproven) as error:
+        judge(source, "smoke").rung(PAIR, LIMIT)
+
+    (verdict,) = verdicts
+    assert 1.05 == pytest.approx(verdict.estimate)
+    assert (None, None, 1) == (verdict.low, verdict.high, verdict.launches)
+    assert " to " not in str(error.value).partition("limit")[0]
+
+
+@pytest.mark.parametrize(
+    ("waits", "ahead", "expected"),
+    [(0.93, 5.0, "device's kernels gain nothing"), (0.02, 0.9, "bound by the host")],
+)
+def test_a_copy_that_is_waited_for_does_not_tell_what_holds_a_run_up(
+    judge, verdicts, monkeypatch, waits, ahead, expected
+):
+    """A loop that waits for each copy is never ahead of its device; the rung that does not wait tells."""
+    (pair,) = (
+        Pair(g, g.members[1], g.members[0], "non_blocking") for g in groups("overlap") if "unet3d" in g.name
+    )
+    drains = {pair.base.id: waits, pair.new.id: ahead}
+    monkeypatch.setattr(Measurement, "drain_steps", property(lambda self: drains[self.member.id]))
+    judge(Launches({pair.base.id: 0.01, pair.new.id: 0.01})).rung(pair, LIMIT)
+
+    assert expected in verdicts[0].reasons[0]
 
 
 def test_smoke_asks_for_nothing_where_a_group_is_only_looked_at(judge, verdicts):

@@ -85,10 +85,13 @@ def test_a_server_is_started_once_and_said(make):
     assert ["a server, which launches of mine are forked from, was ready in 7.5 s"] == notes
 
 
-@pytest.mark.parametrize(("device", "expected"), [("cuda", "fork"), ("cpu", "fresh")])
-def test_launches_on_gpus_are_forks_unless_told_otherwise(make, device, expected):
-    """Forks were shown to be worth as much as fresh launches on GPUs, where each second is billed; on CPUs not yet."""
-    one, _, _, launched = make(fails=False, launcher="")
+@pytest.mark.parametrize(
+    ("device", "profile", "expected"),
+    [("cuda", "quick", "fork"), ("cpu", "quick", "fresh"), ("cuda", "compare", "fresh")],
+)
+def test_launches_on_gpus_are_forks_unless_told_otherwise(make, device, profile, expected):
+    """Forks were shown to be worth as much on GPUs; but two stacks are compared in how long they take to start."""
+    one, _, _, launched = make(fails=False, launcher="", profile=profile)
     spec = dataclasses.replace(spec_of(MEMBER), device=device)
     one.prepare(spec, STACK, dict, contextlib.nullcontext)
     one.launch(spec, STACK, dict, None)

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from perf.catalogue import GROUPS
+from perf.contract import FEWEST_WARM_UP
 from perf.profiles import PROFILES
 from perf.suite.plan import (
     FIRST_SEED,
@@ -140,13 +141,22 @@ def test_epochs_of_enlarged_images_are_shortened():
     } == found
 
 
+@pytest.mark.parametrize(("trace", "expected"), [("", 0.4), ("torch", 0.0)])
+def test_a_warm_up_on_a_gpu_may_be_shortened_but_not_before_a_trace(trace, expected):
+    """A trace is of steps behind the whole warm-up."""
+    member = GROUPS["loader@unet3d-gpu"].members[0]
+    spec = build_spec(context("full"), member, launch="l", round_number=0, out_dir=Path("/o"), trace=trace)
+
+    assert expected == spec.warmup_seconds
+
+
 def test_a_gpu_window_has_at_least_50_steps_and_2_seconds():
     """Design: on a GPU a window has at least 50 steps and 2 s after at least 20 steps of warm-up."""
     for profile in PROFILES.values():
         sizes = profile.sizes_for("cuda", "window")
         assert sizes.timed_steps >= 50
         assert sizes.min_seconds >= 2.0
-        assert sizes.warmup_steps >= 20
+        assert sizes.warmup_steps >= FEWEST_WARM_UP >= 20
 
 
 @pytest.mark.parametrize(("plan", "expected"), [("window", True), ("epochs", True), ("audit", False)])

@@ -205,6 +205,22 @@ def test_a_warm_up_that_would_take_too_long_has_fewer_steps(device, seconds, que
     assert (steps, steps + 5) == (meter.warmup_steps, meter.total_steps)
 
 
+def test_a_shortened_warm_up_is_no_pace_for_a_graph_before_it_is_captured(device):
+    """Eager steps and the capture take longer than what is replayed: the window has all its steps at once."""
+    meter = make_meter(
+        device, warmup_steps=32, timed_steps=100, min_seconds=2.0, max_seconds=5.0, warmup_seconds=0.4
+    )
+    meter.start_epoch()
+    stopped = False
+    while not stopped:
+        step = meter.total_steps + 1
+        device.queue(0.06 if step < 12 else 0.5 if step == 12 else 0.03)
+        stopped = meter.step(None, SAMPLES)
+
+    assert (20, 100) == (meter.warmup_steps, meter.window_steps)
+    assert [101] == device.prepared
+
+
 def test_ranks_agree_on_the_steps_of_their_warm_up(device):
     """The slowest rank would take fewest, and all take what the fastest one wants: they open their windows together."""
     meter = make_meter(device, warmup_steps=32, warmup_seconds=0.4, agree=lambda steps: max(steps, 28))

@@ -130,6 +130,13 @@ def test_a_window_lasts_its_least_time(run):
     assert len(record.step_seconds) > 6
 
 
+def test_a_warm_up_that_would_take_too_long_is_shorter(run):
+    """What the spec gives a warm-up reaches the meter, and the record has the steps that were taken."""
+    record = run(warmup_steps=40, warmup_seconds=1e-9)
+
+    assert (contract.FEWEST_WARM_UP, 6) == (record.warmup_steps, len(record.step_seconds))
+
+
 def test_a_window_that_would_take_too_long_is_shorter(run):
     """With a limit the window has the fewest steps that are allowed, and the record is complete all the same."""
     record = run(warmup_steps=20, timed_steps=200, min_seconds=0.001, max_seconds=0.001)
