@@ -65,8 +65,12 @@ class Measuring:
         self._worker = worker
         self.stacks = Stacks(options, run)
         self._library: Library | None = None
-        known = functools.partial(expected_seconds, launcher=options.launcher_on("cuda"))
-        self.budget = Budget(options.budget, known=known)
+        self.budget = Budget(options.budget, known=self._expected)
+
+    def _expected(self, member: Member) -> float | None:
+        """Return what a launch is expected to take, by what is known of others; a job's steps start fresh."""
+        steps = bool(self.stacks.place.step(1))
+        return expected_seconds(member, "fresh" if steps else self._options.launcher_on("cuda"))
 
     def _collect(self) -> NodeFacts:
         facts = collect(self.rooms.narrow(self.stacks.stack))
