@@ -1,0 +1,61 @@
+"""What a profile of a window keeps of what torch's profiler lists."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import pytest
+import torch
+
+from perf.training import operators
+from perf.training.operators import OperatorWatch, available
+
+
+class Listing:
+    """A profiler that lists an operator, a kernel, and CUPTI's account of itself."""
+
+    def __init__(self, activities):
+        pass
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *ignored):
+        return None
+
+    def key_averages(self):
+        return [
+            SimpleNamespace(key=name, count=20, self_cpu_time_total=host, self_device_time_total=device)
+            for name, host, device in (
+                ("aten::conv2d", 4000.0, 0.0),
+                ("sgemm", 0.0, 10000.0),
+                ("Command Buffer Full", 0.0, 50000.0),
+                ("Lazy Function Loading", 7000.0, 0.0),
+            )
+        ]
+
+
+def test_what_the_profiler_does_itself_is_no_operator(monkeypatch):
+    """CUPTI's own work is listed with time of a device, and no step without a profiler has it."""
+    monkeypatch.setattr(operators, "profile", Listing)
+    watch = OperatorWatch(on_gpu=True)
+    watch.window(True)
+    watch.window(False)
+    found = watch.per_step(10)
+
+    assert {"aten::conv2d": (2.0, 4e-4, 0.0), "sgemm": (2.0, 0.0, 1e-3)} == {
+        name: (one.calls, one.host_seconds, one.device_seconds) for name, one in found.items()
+    }
+
+
+@pytest.mark.skipif(not available(), reason="this torch has no profiler built in")
+def test_stretches_of_a_window_add_up():
+    """Each stretch has a profiler of its own; calls are a step's, whatever stretch they are in."""
+    watch = OperatorWatch(on_gpu=False)
+    for _ in range(2):
+        watch.window(True)
+        for _ in range(3):
+            torch.ones(4).add(1.0)
+        watch.window(False)
+
+    assert 1.0 == watch.per_step(6)["aten::add"].calls
