@@ -32,7 +32,7 @@ FEWEST_STEPS = 50
 
 FEWEST_WARM_UP = 20
 """Steps of the shortest warm-up, as the design has it: memory and methods are chosen in the first ones, and a CUDA
-graph is captured at the twelfth."""
+graph is captured among them."""
 
 DDP_SWITCHES = ("view", "static", "nobuffers", "nosync")
 """Switches of DistributedDataParallel, in the order in which they are written, behind ``bucket<MB>``."""

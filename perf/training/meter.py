@@ -19,7 +19,8 @@ from perf.contract import FEWEST_STEPS, FEWEST_WARM_UP
 from perf.training.clocks import Clock
 
 CAPTURED = 12
-"""The step in which a CUDA graph is captured (`perf.training.steps`), much longer than those that it then replays."""
+"""The step in which a CUDA graph is captured, much longer than those that it then replays; `perf.training.steps` keeps
+to it. No pace is taken before."""
 
 
 class Meter:

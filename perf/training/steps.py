@@ -7,12 +7,13 @@ from typing import Any, Callable, Optional
 
 import torch
 
+from perf.training.meter import CAPTURED
 from perf.training.phases import PhaseTimer
 
 AUTOCAST = {"fp16": torch.float16, "bf16": torch.bfloat16}
 """Precisions that are torch's autocast, and its dtype."""
 
-EAGER_STEPS_BEFORE_CAPTURE = 11
+EAGER_STEPS_BEFORE_CAPTURE = CAPTURED - 1
 """Steps that train before a graph is captured: libraries choose their kernels and the optimizer makes its state in the
 first ones. torch asks for 3; 11 is what it asks for where DistributedDataParallel is in play."""
 

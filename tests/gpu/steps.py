@@ -81,7 +81,7 @@ RUNGS = "(rung or made_on_the_device or everything_together)"
 STEPS = (
     Step("quick", suite(), seconds=360),
     Step("ladder-mnist_cnn", full(f"mnist_cnn and {RUNGS}", "--launches=5"), seconds=480),
-    # With three launches a rung's interval is shown and nothing is decided: five do not fit a lease with the rest.
+    # With three launches a rung's interval is shown and nothing is decided: five do not fit half an hour with the rest.
     Step("ladder-resnet50", full("resnet50- and rung", "--launches=3"), seconds=450),
     Step("ladder-unet3d", full("unet3d- and rung"), seconds=420),
     Step("ladder-resnet152", full("resnet152- and rung"), seconds=420),

@@ -4,7 +4,8 @@ import re
 
 import pytest
 
-from perf.limits import LIMITS
+from perf.catalogue import groups
+from perf.limits import LIMITS, RESIDENT_SHARE, RUNG, TUNED
 
 
 @pytest.mark.parametrize("limit", LIMITS, ids=lambda limit: f"{limit.metric}-{limit.value}")
@@ -14,3 +15,12 @@ def test_a_limit_says_where_its_number_comes_from(limit):
     assert limit.value > 0
     assert re.search(r"\d", limit.why)
     assert limit.why.endswith(".")
+
+
+@pytest.mark.parametrize(
+    ("question", "limits"),
+    [("ladder", RUNG), ("overlap", RUNG), ("tuned", TUNED), ("tuned", RESIDENT_SHARE)],
+)
+def test_each_network_of_a_ladder_has_a_limit(question, limits):
+    """A limit that is a workload's own is looked up by its name while the test runs, on a GPU that is paid for."""
+    assert {member.variant.workload for group in groups(question) for member in group.members} <= set(limits)

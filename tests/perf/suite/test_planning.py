@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 
@@ -141,6 +142,7 @@ def test_a_launch_costs_more_fresh_compiled_and_on_several_ranks():
     assert 18.4 == pytest.approx(expected_seconds(group["ddp"], "fresh"))
     assert 18.0 == pytest.approx(expected_seconds(compiled, "fork"))
     assert 95.4 == expected_seconds(unknown, "fork")
+    assert 8.6 == expected_seconds(GROUPS["solution@unet3d_tiny-gpu"].members[0], "fork")
     assert expected_seconds(GROUPS["loader@mnist_cnn-cpu"].members[0], "fork") is None
 
 
@@ -202,6 +204,18 @@ def test_stored_launches_are_not_planned(suite, tmp_path):
 
     assert 4 == done.status
     assert "with --records none are made" in done.output
+
+
+def test_profile_full_on_four_gpus_is_planned_at_half_an_hour(suite):
+    """With groups beside each other, by what launches took on H200s; docs/launching.md says so."""
+    done = suite(
+        *("perf", "--plan", "--profile", "full", "--device", "cuda", "-n", "6", "--share-node"),
+        gpus=4,
+        cores=64,
+    )
+
+    (minutes,) = re.findall(r"6 at a time on 4 GPUs: about (\d+) min", done.output)
+    assert int(minutes) < 30
 
 
 def test_a_plan_keeps_to_a_budget(suite):

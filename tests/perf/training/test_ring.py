@@ -88,6 +88,16 @@ def test_a_rings_workers_are_at_work_before_it_is_looked_at():
     assert RING_BATCHES == len(ring.batches)
 
 
+def test_a_ring_without_a_batch_is_an_error():
+    """A loader that makes no whole batch would leave every step without data."""
+    loader = native_loader(numbered(3), PLAN)
+    ring = RingLoader(loader, CPU)
+    ring.__dict__["batches"] = []
+
+    with pytest.raises(RuntimeError, match="no whole batch of 4"):
+        ring.filled()
+
+
 @pytest.mark.parametrize("workers", [0, 1, 2])
 @pytest.mark.parametrize("distributed", [False, True])
 def test_a_ring_holds_the_first_batches_of_its_loader(workers, distributed):

@@ -28,6 +28,14 @@ def test_too_few_launches_ask_for_more():
     assert (None, 5) == (found.verdict, found.wants)
 
 
+def test_one_launch_a_side_tells_no_bounds():
+    """How far launches differ is not known from one, so the reason says what it would take and no range."""
+    found = compare_shares(OLD[:1], OLD[:1], margin=0.03, cap=1)
+
+    assert Verdict.INCONCLUSIVE is found.verdict
+    assert ("This profile affords 1 launch a side; nothing is decided with fewer than 5.",) == found.reasons
+
+
 def test_a_margin_is_above_zero():
     """A margin of nothing would fail on equal stacks."""
     with pytest.raises(ValueError, match="above 0"):

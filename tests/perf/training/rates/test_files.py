@@ -33,6 +33,13 @@ def test_the_largest_files_come_first_and_only_as_many_as_needed(folder):
     assert 3 == len(largest_files(str(folder), 2**40))
 
 
+def test_hidden_files_are_somebodys_work_in_progress(folder):
+    """What is being written into a cache has a hidden name, and is gone when it is whole."""
+    (folder / ".largest.npz.1234.tmp").write_bytes(bytes(2**20))
+
+    assert not [path for path in largest_files(str(folder), 2**40) if ".largest" in path]
+
+
 def test_a_folder_that_is_not_there_has_no_files(tmp_path):
     """Nothing to read is an answer."""
     assert [] == largest_files(str(tmp_path / "nowhere"), 1)
