@@ -30,9 +30,12 @@ OPTIMIZATIONS = ("channels_last", "non_blocking", "fused", "compile", "cuda_grap
 FEWEST_STEPS = 50
 """Steps of the shortest window on a GPU, as the design has it: its halves still have a median of 25 steps each."""
 
-FEWEST_WARM_UP = 20
-"""Steps of the shortest warm-up, as the design has it: memory and methods are chosen in the first ones, and a CUDA
-graph is captured among them."""
+FEWEST_WARM_UP = 10
+"""Steps of the shortest warm-up, where so many last `LaunchSpec.warmup_seconds`: memory and methods are chosen in the
+first ones. At 80 ms a step each one costs a window more than it steadies."""
+
+FEWEST_WITH_CAPTURE = 20
+"""Steps of the shortest warm-up in which a CUDA graph is captured."""
 
 DDP_SWITCHES = ("view", "static", "nobuffers", "nosync")
 """Switches of DistributedDataParallel, in the order in which they are written, behind ``bucket<MB>``."""

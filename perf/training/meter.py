@@ -15,7 +15,7 @@ from typing import Any, Callable, Optional
 
 import torch
 
-from perf.contract import FEWEST_STEPS, FEWEST_WARM_UP
+from perf.contract import FEWEST_STEPS, FEWEST_WARM_UP, FEWEST_WITH_CAPTURE
 from perf.training.clocks import Clock
 
 CAPTURED = 12
@@ -41,7 +41,9 @@ class Meter:
         Where `timed_steps` would take longer, fewer do, down to `perf.contract.FEWEST_STEPS`; 0: no limit.
     warmup_seconds
         Where the warm-up would take longer, it has fewer steps, down to `perf.contract.FEWEST_WARM_UP` and to
-        `rewarm_steps`; how many is judged in the middle of these. 0: no limit.
+        `rewarm_steps`; how many is judged by the second half of these. 0: no limit.
+    captured
+        Whether a CUDA graph is captured in step `CAPTURED`: the warm-up then has `FEWEST_WITH_CAPTURE` at least.
     stop_when_timed
         Whether training ends with the window.
     agree
@@ -61,6 +63,7 @@ class Meter:
         stop_when_timed: bool,
         max_seconds: float = 0.0,
         warmup_seconds: float = 0.0,
+        captured: bool = False,
         agree: Callable[[int], int] = int,
         align: Callable[[], None] = lambda: None,
     ) -> None:
@@ -79,10 +82,10 @@ class Meter:
         self._min_seconds = min_seconds
         self._max_seconds = max_seconds
         self._warmup_seconds = warmup_seconds
+        self._captured = captured
         self._stop_when_timed = stop_when_timed
         self._agree = agree
         self._align = align
-        self._first_step_at = 0.0
         self._half_warm_at: Optional[tuple[int, float]] = None
         self._left: Optional[int] = None
         self._stretches: list[list[Any]] = []
@@ -174,11 +177,10 @@ class Meter:
         steps = self.total_steps
         if steps == 1:
             self._clock.synchronize()
-            self._first_step_at = time.perf_counter()
-            self.first_step_seconds = self._first_step_at - self._epoch_started
-        if steps == FEWEST_WARM_UP // 2 and self._warmup_seconds > 0:
+            self.first_step_seconds = time.perf_counter() - self._epoch_started
+        if steps == FEWEST_WARM_UP and self._warmup_seconds > 0:
             self._shorten()
-        if steps == self._half():
+        if steps == self._half() or (steps == FEWEST_WARM_UP // 2 and self._warmup_seconds > 0):
             self._clock.synchronize()
             self._half_warm_at = (steps, time.perf_counter())
         if steps >= self.warmup_steps and steps - self._epoch_first_step >= self._rewarm_steps:
@@ -187,14 +189,14 @@ class Meter:
     def _half(self) -> int:
         """Return the step behind which the pace is taken: in the middle, behind the capture of a CUDA graph."""
         middle = max(1, self.warmup_steps // 2)
-        return max(middle, CAPTURED) if self.warmup_steps >= FEWEST_WARM_UP else middle
+        return max(middle, CAPTURED) if self._captured else middle
 
     def _shorten(self) -> None:
-        """Take no more steps of warm-up than fill its time at the pace of those behind the first."""
+        """Take no more steps of warm-up than fill its time at the pace of the last few, which compile nothing more."""
         self._clock.synchronize()
-        per_step = (time.perf_counter() - self._first_step_at) / (self.total_steps - 1)
-        enough = math.ceil(self._warmup_seconds / max(per_step, 1e-6))
-        fewest = max(FEWEST_WARM_UP, self._rewarm_steps, enough)
+        assert self._half_warm_at is not None
+        enough = math.ceil(self._warmup_seconds / self._pace(*self._half_warm_at))
+        fewest = max(FEWEST_WITH_CAPTURE if self._captured else FEWEST_WARM_UP, self._rewarm_steps, enough)
         self.warmup_steps = self._agree(min(self.warmup_steps, fewest))
 
     def open_window(self) -> None:
@@ -246,14 +248,16 @@ class Meter:
         """Return how many steps fill the window's least time, judged by the second half of the warm-up."""
         if self._half_warm_at is None or self._min_seconds <= 0:
             return self._timed_steps
-        steps, at = self._half_warm_at
-        per_step = (time.perf_counter() - at) / max(1, self.total_steps - steps)
-        per_step = max(per_step, 1e-6)
+        per_step = self._pace(*self._half_warm_at)
         steps = self._timed_steps
         if self._max_seconds > 0:
             steps = min(steps, max(FEWEST_STEPS, math.ceil(self._max_seconds / per_step)))
         # The loader may have restarted meanwhile; a tenth more keeps the window above its least time.
         return max(steps, math.ceil(1.1 * self._min_seconds / per_step))
+
+    def _pace(self, steps: int, at: float) -> float:
+        """Return the seconds of a step since there were so many, at that time; never nothing."""
+        return max((time.perf_counter() - at) / max(1, self.total_steps - steps), 1e-6)
 
 
 class Watched:

@@ -236,6 +236,7 @@ class Session:
             min_seconds=spec.min_seconds,
             max_seconds=spec.max_seconds,
             warmup_seconds=spec.warmup_seconds,
+            captured="cuda_graph" in spec.optimizations,
             stop_when_timed=spec.plan == "window",
             agree=lambda steps: strategies.largest(steps, identity.device),
             align=strategies.wait_for_all,

@@ -188,15 +188,15 @@ def test_the_steps_asked_for_are_taken_even_if_they_take_longer(device):
 
 @pytest.mark.parametrize(
     ("seconds", "queue", "steps"),
-    [(0.001, 0, 32), (0.0161, 0, 25), (0.08, 0, 20), (0.08, 24, 24), (0.08, 32, 32)],
+    [(0.001, 0, 32), (0.0161, 0, 25), (0.03, 0, 14), (0.08, 0, 10), (0.08, 24, 24), (0.08, 32, 32)],
 )
 def test_a_warm_up_that_would_take_too_long_has_fewer_steps(device, seconds, queue, steps):
-    """As many as fill its time behind a slow first one, no fewer than 20 and than a loader's queue holds."""
+    """As many as fill its time behind slow first ones, no fewer than 10 and than a loader's queue holds."""
     meter = make_meter(device, warmup_steps=32, rewarm_steps=queue, warmup_seconds=0.4)
     meter.start_epoch()
     stopped = False
     while not stopped:
-        device.queue(seconds if meter.total_steps else 30.0)
+        device.queue(seconds if meter.total_steps >= 3 else 30.0)
         stopped = meter.step(None, SAMPLES)
 
     assert (steps, steps + 5) == (meter.warmup_steps, meter.total_steps)
@@ -204,9 +204,14 @@ def test_a_warm_up_that_would_take_too_long_has_fewer_steps(device, seconds, que
 
 def test_a_shortened_warm_up_is_no_pace_for_a_graph_before_it_is_captured(device):
     """Eager steps and the capture take longer than what is replayed: the window has all its steps at once."""
-    meter = make_meter(
-        device, warmup_steps=32, timed_steps=100, min_seconds=2.0, max_seconds=5.0, warmup_seconds=0.4
-    )
+    sizes = {
+        "warmup_steps": 32,
+        "timed_steps": 100,
+        "min_seconds": 2.0,
+        "max_seconds": 5.0,
+        "warmup_seconds": 0.4,
+    }
+    meter = make_meter(device, captured=True, **sizes)
     meter.start_epoch()
     stopped = False
     while not stopped:
@@ -216,6 +221,27 @@ def test_a_shortened_warm_up_is_no_pace_for_a_graph_before_it_is_captured(device
 
     assert (20, 100) == (meter.warmup_steps, meter.window_steps)
     assert [101] == device.prepared
+
+
+@pytest.mark.parametrize(("seconds", "steps"), [(0.0224, 100), (0.08, 63), (0.2, 50)])
+def test_a_shortened_warm_up_still_tells_how_long_a_step_takes(device, seconds, steps):
+    """By its second half, behind what compiled: windows of 5 s at most, of 50 steps at least."""
+    sizes = {
+        "warmup_steps": 32,
+        "timed_steps": 100,
+        "min_seconds": 2.0,
+        "max_seconds": 5.0,
+        "warmup_seconds": 0.4,
+    }
+    meter = make_meter(device, **sizes)
+    meter.start_epoch()
+    stopped = False
+    while not stopped:
+        device.queue(seconds if meter.total_steps >= 3 else 10.0)
+        stopped = meter.step(None, SAMPLES)
+
+    assert (max(10, round(0.4 / seconds)), steps) == (meter.warmup_steps, meter.window_steps)
+    assert [steps + 1] == device.prepared
 
 
 def test_ranks_agree_on_the_steps_of_their_warm_up(device):
