@@ -168,7 +168,7 @@ STEPS = (
     Step("fork-mnist_cnn", launchers("mnist_cnn-single-1gpu-fp32-native-synthetic", 10), seconds=240),
     Step(
         "savings",
-        ("{here}/tests/gpu/savings.py", "{out}", "--device=cuda", "--stack={stack}", "--rounds=3"),
+        ("{here}/tests/gpu/savings.py", "{out}", "--device=cuda", "--stack={stack}", "--rounds=2"),
         seconds=600,
     ),
     Step("planted-2", planted(2), seconds=700),
