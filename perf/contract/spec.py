@@ -33,8 +33,8 @@ class LaunchSpec:
     many of the allowed cores a device, wherever they are. A window that would take longer than `max_seconds` (0: no
     limit) has fewer steps than `timed_steps`, but no fewer than `FEWEST_STEPS`. A warm-up whose steps would take longer
     than `warmup_seconds` (0: no limit) has fewer than `warmup_steps`, but no fewer than `FEWEST_WARM_UP` (with a CUDA
-    graph `FEWEST_WITH_CAPTURE`), and none less than a loader's queue holds. `watch_operators` has torch's profiler watch
-    the window.
+    graph `FEWEST_WITH_CAPTURE`), and none less than a loader's queue holds. `watch_operators` has torch's profiler
+    watch the window.
 
     `bucket_cap_mb` is DistributedDataParallel's (null: unset, which is not the same as its default in words, 25), and
     `ddp_switches` are of `DDP_SWITCHES`: ``view`` (gradient_as_bucket_view), ``static`` (static_graph), ``nobuffers``
