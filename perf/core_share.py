@@ -21,7 +21,12 @@ class Share:
 
 
 def share_of_cores(
-    variant: Variant, cores: int, *, devices: int | None = None, one_thread: bool = False
+    variant: Variant,
+    cores: int,
+    *,
+    devices: int | None = None,
+    one_thread: bool = False,
+    most_workers: int | None = None,
 ) -> Share:
     """Divide the cores allowed on a node among a variant's threads and loader workers.
 
@@ -39,12 +44,15 @@ def share_of_cores(
         Devices to divide by: a group's largest member, so that its members are fed alike. Default: the variant's own.
     one_thread
         Whether a rank has one thread whatever its part is (profile ``smoke``).
+    most_workers
+        Loader workers that a device has at most, where the variant names no number. Default: `MOST_DEFAULT_WORKERS`.
     """
     part = variant.cores or max(1, cores // max(devices or 0, variant.devices_per_node))
     if variant.loader not in LOADERS_WITH_WORKERS:
         workers = 0
     else:
-        workers = min(MOST_DEFAULT_WORKERS, part // 2) if variant.workers is None else variant.workers
+        most = MOST_DEFAULT_WORKERS if most_workers is None else most_workers
+        workers = min(most, part // 2) if variant.workers is None else variant.workers
     devices_per_rank = variant.devices_per_node // variant.ranks_per_node
     # On a GPU the host's threads have nothing to do, and the DataLoader's pinning thread sets torch's number to 1.
     threads = 1 if one_thread or variant.device == "cuda" else max(1, part - workers)

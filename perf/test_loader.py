@@ -10,8 +10,8 @@ import pytest
 
 from perf.catalogue import Pair, groups, pairs, variants
 from perf.limits import LOADER_SHARE
+from perf.suite.feeding import batches_an_epoch
 from perf.suite.judge import Judge
-from perf.suite.plan import batches_an_epoch
 from perf.suite.source import Measurement
 from perf.workloads import WORKLOADS
 

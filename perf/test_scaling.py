@@ -9,8 +9,8 @@ import pytest
 
 from perf.catalogue import Group, Pair, groups, pairs, whole_groups
 from perf.limits import DEVICE_BOUND_SCALING, WEAK_SCALING, Limit
+from perf.suite.feeding import batches_an_epoch
 from perf.suite.judge import Judge
-from perf.suite.plan import batches_an_epoch
 from perf.verdict.scaling import efficiencies, efficiencies_in_words
 from perf.verdict.words import rounded
 from perf.workloads import WORKLOADS

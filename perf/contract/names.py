@@ -30,6 +30,9 @@ OPTIMIZATIONS = ("channels_last", "non_blocking", "fused", "compile", "cuda_grap
 FEWEST_STEPS = 50
 """Steps of the shortest window on a GPU, as the design has it: its halves still have a median of 25 steps each."""
 
+PREFETCH_ROUNDS = 2
+"""After a loader's start, batches come from a filling queue for workers x prefetch steps; twice that is thrown away."""
+
 FEWEST_WARM_UP = 10
 """Steps of the shortest warm-up, where so many last `LaunchSpec.warmup_seconds`: memory and methods are chosen in the
 first ones. At 80 ms a step each one costs a window more than it steadies."""

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import TypeVar
 
 from perf import contract
-from perf.catalogue import GROUPS, Group, Member
-from perf.core_share import Share, share_of_cores
+from perf.catalogue import Group, Member
 from perf.profiles import Profile
+from perf.suite.feeding import batch_of, epoch_samples, share_for
 from perf.variants import Variant
 from perf.verdict.stalls import STALL_STEPS
 from perf.workloads import MACHINE, SUBJECTS
@@ -74,19 +74,6 @@ def launches_planned(group: Group, profile: Profile) -> int:
     return profile.launches if group.judged and (profile.judge_all or accepted) else 1
 
 
-def share_for(member: Member, profile: Profile, cores: int, devices: int | None = None) -> Share:
-    """Return a member's workers, threads and cores: the members of a group are fed alike.
-
-    Of a group's members those that need more devices than the node has (`devices`, None: any number; on a CPU the
-    cores) do not run, so nothing is kept for them.
-    """
-    group = GROUPS[member.group]
-    there = cores if member.variant.device == "cpu" else devices
-    fitting = [m.variant.devices_per_node for m in group.members]
-    most = max((count for count in fitting if there is None or count <= there), default=1)
-    return share_of_cores(member.variant, cores, devices=most, one_thread=profile.one_thread)
-
-
 def build_spec(
     context: Context,
     member: Member,
@@ -132,7 +119,7 @@ def build_spec(
         loader=variant.loader,
         mode=variant.mode,
         plan=member.plan,
-        batch_size=min(variant.batch_size, sizes.batch_size or variant.batch_size),
+        batch_size=batch_of(variant, sizes),
         workers=share.workers,
         threads=share.threads,
         cores=share.cores * variant.ranks_per_node,
@@ -150,9 +137,7 @@ def build_spec(
         parameters=workload.parameters,
         train_samples=workload.train_samples,
         validation_samples=workload.validation_samples,
-        epoch_samples=sizes.epoch_samples
-        or (workload.epoch_samples if member.plan == "epochs" else 0)
-        or None,
+        epoch_samples=epoch_samples(member, sizes),
         later_epoch_batches=sizes.later_epoch_batches,
         validate_samples=sizes.validate_samples,
         data_root=context.data_root,
@@ -177,12 +162,6 @@ def build_spec(
         rate_warmup=variant.rate_warmup,
         rate_base_batch=workload.batch_size,
     )
-
-
-def batches_an_epoch(samples: int, ranks: int, batch_size: int) -> int:
-    """Return the steps of an epoch on each rank: ceil(ceil(samples / ranks) / batch_size)."""
-    a_rank = -(-samples // ranks)
-    return -(-a_rank // batch_size)
 
 
 def has_phases(variant: Variant) -> bool:

@@ -30,9 +30,6 @@ from perf.training.ring import RingLoader
 from perf.training.stackinfo import stack_info
 from perf.training.state import State
 
-PREFETCH_ROUNDS = 2
-"""After a loader's start, batches come from a filling queue for workers x prefetch steps; twice that is thrown away."""
-
 SEEDS_A_LAUNCH = 4096
 """Room for the seeds of a launch's ranks, so that no rank draws what another one draws, in this launch or the next."""
 
@@ -220,7 +217,7 @@ class Session:
     def _make_meter(self, loader: Any) -> Meter:
         spec, identity = self._spec, self._identity
         clock = self._clock(loader)
-        queue = PREFETCH_ROUNDS * loader.num_workers * (loader.prefetch_factor or 0)
+        queue = contract.PREFETCH_ROUNDS * loader.num_workers * (loader.prefetch_factor or 0)
         if spec.mode == "synthetic":
             queue = 0
         if queue >= len(loader):

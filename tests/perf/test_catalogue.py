@@ -29,7 +29,8 @@ from perf.catalogue import (
 )
 from perf.groups import declared
 from perf.profiles import PROFILES
-from perf.suite.plan import batches_an_epoch, launches_planned, order_of_round, share_for
+from perf.suite.feeding import batches_an_epoch, share_for
+from perf.suite.plan import launches_planned, order_of_round
 from perf.variants import Variant
 from perf.workloads import SUBJECTS, WORKLOADS
 
@@ -94,9 +95,10 @@ def test_a_group_measures_one_workload_on_one_kind_of_device(group):
 
 @each_group
 @settings(deadline=None, max_examples=30)
-@given(cores=st.integers(1, 256), profile=st.sampled_from(sorted(PROFILES)))
-def test_members_are_fed_alike(group, cores, profile):
+@given(cores=st.integers(1, 256), data=st.data())
+def test_members_are_fed_alike(group, cores, data):
     """Workers a device and threads a rank are equal for all members that leave them to the suite."""
+    profile = data.draw(st.sampled_from(sorted(group.profiles)))
     for loader in {m.variant.loader for m in group.members}:
         default = [
             m

@@ -14,7 +14,6 @@ from perf.profiles import PROFILES
 from perf.suite.plan import (
     FIRST_SEED,
     Context,
-    batches_an_epoch,
     build_spec,
     has_phases,
     in_the_tutorials_loop,
@@ -48,21 +47,6 @@ def test_over_a_cycle_every_member_stands_everywhere_equally_often(count, cycle)
 def test_two_members_alternate():
     """A pair is launched ABBA."""
     assert ["AB", "BA", "AB", "BA"] == ["".join(order_of_round("AB", r)) for r in range(4)]
-
-
-@pytest.mark.parametrize(
-    ("samples", "ranks", "batch", "expected"),
-    [
-        (60_000, 1, 64, 938),
-        (60_000, 2, 64, 469),
-        (50_000, 1, 64, 782),
-        (50_000, 2, 64, 391),
-        (50_000, 2, 128, 196),
-    ],
-)
-def test_the_sources_counts_of_steps(samples, ranks, batch, expected):
-    """938 steps for MNIST on one rank; the counts that the sources ask about for CIFAR-100."""
-    assert expected == batches_an_epoch(samples, ranks, batch)
 
 
 def context(profile="quick", cores=16):
