@@ -66,13 +66,15 @@ class Session:
         dataset, provenance = self._workload.train_set(spec.data_root, spec.cache_dir)
         self._check_facts(dataset)
         loader = self._make_loader(dataset)
-        self._enter("build")
+        # Its workers are at work from here on, while samples are looked at and the network is built.
         feed: Any = RingLoader(loader, identity.device) if spec.mode == "synthetic" else loader
+        if spec.plan != "audit":
+            check_delivery(spec.loader, loader, identity.device)
+        self._enter("build")
         built = assemble(spec, identity, self._workload)
         # Every rank drops other activations; the initial parameters came from the common seed.
         torch.manual_seed(spec.seed + 1 + identity.rank)
         if isinstance(feed, RingLoader):
-            # Its workers were at work while the network was built.
             feed.filled()
         meter = self._make_meter(loader)
         self._enter("warm-up")
@@ -200,10 +202,7 @@ class Session:
             prefetch=spec.prefetch,
         )
         counted: Any = Numbers(shortened) if spec.plan == "audit" else shortened
-        loader = make_loader(spec.loader, counted, plan, identity.device)
-        if spec.plan != "audit":
-            check_delivery(spec.loader, loader, identity.device)
-        return loader
+        return make_loader(spec.loader, counted, plan, identity.device)
 
     def _make_operator_watch(self) -> Optional[OperatorWatch]:
         if not self._spec.watch_operators:

@@ -191,7 +191,7 @@ def test_a_window_for_stalls_is_never_cut_short():
     )
 
     assert (400, 0.0) == (small.timed_steps, small.max_seconds)
-    assert (100, 5.0) == (large.timed_steps, large.max_seconds)
+    assert (100, 4.0) == (large.timed_steps, large.max_seconds)
 
 
 @pytest.mark.parametrize("variant", ["mnist_cnn-single-1gpu-fp32-native", "unet3d-single-1gpu-fp32-native"])

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch.utils.data import DistributedSampler, RandomSampler
 
-from perf.suite.plan import batches_an_epoch
+from perf.suite.feeding import batches_an_epoch
 from perf.training.datasets import shorten
 from perf.training.delivery import check_delivery
 from perf.training.loaders import describe, make_loader, native_loader, set_epoch
