@@ -10,6 +10,8 @@ from __future__ import annotations
 import importlib.util
 import os
 import shutil
+import subprocess
+import sys
 from collections.abc import Sequence
 from typing import Any, Optional
 
@@ -118,6 +120,20 @@ def compile_model(model: torch.nn.Module) -> torch.nn.Module:
     compiled = torch.compile(model)
     assert isinstance(compiled, torch.nn.Module)
     return compiled
+
+
+def end_compilers() -> None:
+    """End Inductor's own compile process without waiting for it, once nothing will be compiled any more.
+
+    torch starts one whatever the caches hold, and waits for its end as this process ends: on an H200's host for 4 to
+    6 s where the caches held all, so that it had compiled nothing (2026-11-29).
+    """
+    for pool in getattr(sys.modules.get("torch._inductor.async_compile"), "_pool_set", ()):
+        process = getattr(pool, "process", None)
+        if isinstance(process, subprocess.Popen) and hasattr(pool, "running"):
+            # Torch's own sign that it has been ended.
+            pool.running = False
+            process.kill()
 
 
 def compiled_facts(model: torch.nn.Module) -> dict[str, Any]:

@@ -2,8 +2,8 @@
 
 One network trains in one process on a ring of batches that lie on the device, in short blocks in the order bare,
 instrumented, instrumented, bare … Each pair of neighbouring blocks gives one ratio; the median ratio and an exact
-interval from its order statistics are printed as one line of JSON. One network, since two copies of it lie at different
-places in memory, where one of them can be the faster by more than what is measured.
+interval from its order statistics are printed as one line of JSON. One network, since two copies would lie at different
+places in memory, and the ratio would hold which of them is the faster for it.
 """
 
 from __future__ import annotations

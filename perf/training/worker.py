@@ -33,6 +33,7 @@ from perf.training.identity import (  # noqa: E402
     seconds_since_process_start,
 )
 from perf.training.learning_rate import RULES  # noqa: E402
+from perf.training.optimizations import end_compilers  # noqa: E402
 from perf.training.rates.card import measure_card  # noqa: E402
 from perf.training.session import Session  # noqa: E402
 from perf.training.settings import NotInForce, Unavailable, apply_precision, apply_threads  # noqa: E402
@@ -90,6 +91,7 @@ def main(arguments: list[str]) -> int:
         state.unavailable(str(reason))
         return NOT_AVAILABLE
     state.done()
+    end_compilers()
     # As it ends, the interpreter looks for garbage once more, through all that training left; the process ends anyway.
     gc.freeze()
     return 0

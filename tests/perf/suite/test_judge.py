@@ -151,7 +151,7 @@ def test_one_launch_a_side_has_no_bounds(judge, verdicts):
 
 @pytest.mark.parametrize(
     ("waits", "ahead", "expected"),
-    [(0.93, 5.0, "device's kernels gain nothing"), (0.02, 0.9, "bound by the host")],
+    [(0.93, 5.0, "device's kernels gain nothing"), (0.02, 0.05, "bound by the host")],
 )
 def test_a_copy_that_is_waited_for_does_not_tell_what_holds_a_run_up(
     judge, verdicts, monkeypatch, waits, ahead, expected

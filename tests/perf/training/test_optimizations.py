@@ -2,6 +2,13 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
 import pytest
 import torch
 
@@ -10,6 +17,7 @@ from perf.training import optimizations
 from perf.training.settings import Unavailable
 from tests.perf.training.helpers import TinyWorkload
 
+ROOT = Path(__file__).resolve().parents[3]
 CPU, GPU = torch.device("cpu"), torch.device("cuda", 0)
 
 
@@ -125,6 +133,49 @@ def test_an_optimizer_that_cannot_be_captured_says_so():
 
     with pytest.raises(Unavailable, match="cuda_graph: Rprop can't be captured"):
         optimizations.make_optimizer(Stateful(), Workload().build_model(), "", ["cuda_graph"])
+
+
+def test_what_compiles_for_inductor_is_ended_and_not_waited_for(monkeypatch):
+    """Its process is killed, and torch's own end of it then finds nothing to do; a pool of another kind is left."""
+    sleeper = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
+    pool, other = SimpleNamespace(process=sleeper, running=True), SimpleNamespace()
+    module = SimpleNamespace(_pool_set={1: pool, 2: other}.values())
+    monkeypatch.setitem(sys.modules, "torch._inductor.async_compile", module)
+    optimizations.end_compilers()
+
+    assert -signal.SIGKILL == sleeper.wait(10)
+    assert not pool.running
+
+
+@pytest.mark.parametrize("module", [None, SimpleNamespace()])
+def test_without_inductor_nothing_is_ended(monkeypatch, module):
+    """Most launches compile nothing, and another torch may keep no such pools."""
+    monkeypatch.setitem(sys.modules, "torch._inductor.async_compile", module)
+    optimizations.end_compilers()
+
+
+def test_the_compile_process_of_this_torch_is_ended():
+    """Torch's pool is what this takes it for: after it the process ends at once, and without a word."""
+    code = (
+        "import os, sys, time\n"
+        "from torch._inductor.async_compile import AsyncCompile, SubprocPool\n"
+        "from perf.training.optimizations import end_compilers\n"
+        "pool = AsyncCompile.process_pool()\n"
+        "assert isinstance(pool, SubprocPool), pool\n"
+        "end_compilers()\n"
+        "assert pool.process.wait(10) < 0 and not pool.running\n"
+    )
+    ended = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=ROOT,
+        env={**os.environ, "TORCHINDUCTOR_COMPILE_THREADS": "2"},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+
+    assert (0, "", "") == (ended.returncode, ended.stdout, ended.stderr)
 
 
 def test_a_compiled_model_shows_what_was_compiled():
