@@ -25,6 +25,14 @@ def epoch_samples(member: Member, sizes: Sizes) -> int | None:
     return sizes.epoch_samples or of_workload or None
 
 
+def validation_samples(member: Member, sizes: Sizes) -> int | None:
+    """Return the samples of a validation; None for all there are. Of shorter epochs as much as of their training."""
+    workload = SUBJECTS[member.variant.workload]
+    if sizes.validate_samples is None and member.plan == "epochs" and workload.epoch_samples:
+        return workload.validation_samples * workload.epoch_samples // workload.train_samples
+    return sizes.validate_samples
+
+
 def batch_of(variant: Variant, sizes: Sizes) -> int:
     """Return the batch of a device, in samples."""
     return min(variant.batch_size, sizes.batch_size or variant.batch_size)

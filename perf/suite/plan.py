@@ -10,7 +10,7 @@ from typing import TypeVar
 from perf import contract
 from perf.catalogue import Group, Member
 from perf.profiles import Profile
-from perf.suite.feeding import batch_of, epoch_samples, share_for
+from perf.suite.feeding import batch_of, epoch_samples, share_for, validation_samples
 from perf.variants import Variant
 from perf.verdict.stalls import STALL_STEPS
 from perf.workloads import MACHINE, SUBJECTS
@@ -139,7 +139,7 @@ def build_spec(
         validation_samples=workload.validation_samples,
         epoch_samples=epoch_samples(member, sizes),
         later_epoch_batches=sizes.later_epoch_batches,
-        validate_samples=sizes.validate_samples,
+        validate_samples=validation_samples(member, sizes),
         data_root=context.data_root,
         phases=phases,
         line_profile=line_profile,

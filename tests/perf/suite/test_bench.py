@@ -232,6 +232,26 @@ def test_a_metric_has_one_value_a_launch():
     assert [] == measured.values("matmul_fp32")
 
 
+@pytest.mark.parametrize(
+    ("group", "drains", "expected"),
+    [
+        # Hosts hold both up: the quicker rank's device waits for the other's host.
+        ("ddp@mnist_cnn-gpu", [[0.14, 0.0002]], 0.02),
+        ("ddp@mnist_cnn-gpu", [[0.03, 0.02], [0.01, 0.04], [0.05, 0.06]], 2.0),
+        ("ddp@mnist_cnn-gpu", [[0.03, None]], 3.0),
+        ("ddp@mnist_cnn-gpu", [[None, None]], None),
+        ("ddp@mnist_cnn-gpu", [[]], None),
+        ("ddp@mnist_cnn-cpu", [[0.03, 0.03]], None),
+    ],
+)
+def test_the_rank_that_is_least_ahead_tells_what_holds_a_run_up(group, drains, expected):
+    """In steps of 10 ms, the median of the launches; on a CPU nobody runs ahead."""
+    member = GROUPS[group].members[-1]
+    measured = Measurement(member, [record_of(member, 0.01, drain_seconds=seconds) for seconds in drains])
+
+    assert expected == (measured.drain_steps and pytest.approx(measured.drain_steps))
+
+
 @pytest.fixture
 def unfit_bench(tmp_path):
     """A bench whose launches are unfit where the function says so, given how many there have been before."""

@@ -94,6 +94,27 @@ def test_short_epochs_have_fewer_workers(group, devices, cores, workers):
     assert {workers} == found
 
 
+@pytest.mark.parametrize(
+    ("group", "profile", "expected"),
+    [
+        ("epochs@mnist_cnn-gpu", "full", (60_000, 10_000)),
+        # Epochs of images at 224 are a quarter of the data set, and so is what validates them.
+        ("epochs@resnet152_224-gpu", "full", (12_800, 2_560)),
+        ("epochs@mnist_cnn-cpu", "full", (4_096, 1_000)),
+    ],
+)
+def test_a_validation_is_cut_as_its_epoch_is(group, profile, expected):
+    """10,000 images at 224 took resnet152 10 s of an H200 after each of three epochs of 200 steps."""
+    context = Context("run", PROFILES[profile], 16, "/cache", None)
+    member = next(m for m in GROUPS[group].members if m.plan == "epochs")
+    spec = build_spec(context, member, launch="l", round_number=0, out_dir=Path("/o"))
+
+    assert expected == (
+        spec.epoch_samples or spec.train_samples,
+        spec.validate_samples or spec.validation_samples,
+    )
+
+
 def test_a_number_of_workers_that_is_asked_for_is_taken():
     """Of a sweep too, whose question it is; the worker says so where its epochs are too short."""
     member = next(m for m in GROUPS["workers@unet3d-gpu"].members if m.variant.workers == 8)
