@@ -108,7 +108,12 @@ class Campaign:
 
     def command(self, step: Step, places: tuple[int, ...]) -> list[str]:
         """Return a step's command; on a part of the cores where it has a part of the GPUs."""
-        names = {"stack": self._stack, "out": str(self._out / step.name), "here": str(ROOT)}
+        names = {
+            "stack": self._stack,
+            "driver": sys.executable,
+            "out": str(self._out / step.name),
+            "here": str(ROOT),
+        }
         words = [word.format(**names) for word in step.words]
         python = self._stack if "perf.training" in " ".join(step.words[:2]) else sys.executable
         if len(places) == len(self._gpus):

@@ -14,8 +14,8 @@ class Step:
     Attributes
     ----------
     words
-        Behind the driver's Python. ``{stack}`` is the Python under test, ``{out}`` the step's folder, ``{here}`` this
-        repository.
+        Behind the driver's Python. ``{stack}`` is the Python under test, ``{driver}`` the driver's, ``{out}`` the
+        step's folder, ``{here}`` this repository.
     gpus
         So many of the machine's, with their part of its cores, beside other steps; 0: it has them all.
     seconds
@@ -109,6 +109,15 @@ STEPS = (
             ("rest", "_224 or solution or machine", 300),
         )
     ),
+    # What the run of 2026-11-29 had not reached of two-resnet50.
+    Step(
+        "two-resnet50-rest",
+        full("resnet50- and (strong_real or autotuned or published)", "-m", "gpus(2)"),
+        gpus=2,
+        seconds=150,
+        fewest=2,
+    ),
+    Step("solution", full("solution"), seconds=120),
     Step("four", full("gpu", "-m", "gpus(4)"), gpus=0, seconds=900, fewest=4),
     *(
         Step(
@@ -130,6 +139,14 @@ STEPS = (
             ("resnet152", 60, 5),
             ("unet3d", 60, 4),
         )
+    ),
+    *(
+        Step(
+            f"sampled-{name}",
+            ("-m", "perf.training.sampled", "{driver}", "--device=cuda", f"--workload={name}", "--pairs=20"),
+            seconds=150,
+        )
+        for name in ("mnist_cnn", "unet3d")
     ),
     Step(
         "same-stack",
@@ -194,6 +211,24 @@ STEPS = (
         ),
         gpus=2,
         seconds=480,
+        fewest=2,
+    ),
+    Step(
+        "knobs",
+        full("a_knob_does_not and (mnist_cnn or resnet50-)", "--launches=3"),
+        gpus=2,
+        seconds=300,
+        fewest=2,
+    ),
+    Step(
+        "traces-two",
+        full(
+            "(trace or line_profile) and (mnist_cnn-single-1gpu-fp32-native] or mnist_cnn-dp-2gpu-fp32-native] or "
+            "mnist_cnn-ddp-2gpu-nccl-fp32-native])",
+            *("--launches=1", "--torch-trace", "--line-profile"),
+        ),
+        gpus=2,
+        seconds=150,
         fewest=2,
     ),
     selfcheck(

@@ -27,7 +27,7 @@ from perf.launch.failure import LaunchFailed, NotAvailable
 from perf.launch.preflight import NodeFacts
 from perf.launch.stack import Stack
 from perf.suite import launching, measuring, stacks
-from perf.suite.plan import batches_an_epoch
+from perf.suite.feeding import batches_an_epoch
 from perf.verdict.machine import RATES
 
 SETTINGS: dict[str, Any] = json.loads(os.environ.get("FAKE_STACK", "{}"))
