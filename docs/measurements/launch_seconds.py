@@ -1,4 +1,4 @@
-"""Tells how long launches on GPUs took, of all that is kept here: ``python docs/measurements/launch_seconds.py``.
+"""Tells how long launches on GPUs took: ``python docs/measurements/launch_seconds.py [FOLDER …]``; of all kept here.
 
 A row a kind: workload, plan, strategy, precision, launcher, whether it was compiled; launches, median and longest.
 Left out: launches that were slowed to say why. Plans go by these medians (``perf/suite/costs.py``).
@@ -8,17 +8,18 @@ from __future__ import annotations
 
 import json
 import statistics
+import sys
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 HERE = Path(__file__).parent
 
 
-def kept() -> Iterator[Mapping[str, Any]]:
-    """Yield every launch record on a GPU below this folder."""
-    for path in sorted(HERE.rglob("records.jsonl")):
+def kept(folders: Sequence[Path]) -> Iterator[Mapping[str, Any]]:
+    """Yield every launch record on a GPU below some folders."""
+    for path in sorted(path for folder in folders for path in folder.rglob("records.jsonl")):
         for line in path.read_text(encoding="utf-8").splitlines():
             record = json.loads(line)
             if record["device"] == "cuda":
@@ -41,7 +42,7 @@ def slowed(record: Mapping[str, Any]) -> bool:
 def main() -> None:
     """Print the table."""
     seconds: dict[tuple[str, ...], list[float]] = defaultdict(list)
-    for record in kept():
+    for record in kept([Path(word) for word in sys.argv[1:]] or [HERE]):
         if not slowed(record):
             seconds[kind(record)].append(record["launch_seconds"])
     for names, found in sorted(seconds.items()):

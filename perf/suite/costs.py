@@ -7,49 +7,55 @@ from perf.catalogue import Member
 __all__ = ["START_SECONDS", "expected_seconds", "is_known"]
 
 BY_FORK = {
-    ("mnist_cnn", "window", "single"): 4.4,
-    ("mnist_cnn", "window", "dp"): 6.5,
-    ("mnist_cnn", "window", "ddp"): 6.8,
-    ("mnist_cnn", "epochs", "single"): 13.2,
+    ("mnist_cnn", "window", "single"): 3.9,
+    ("mnist_cnn", "window", "dp"): 5.7,
+    ("mnist_cnn", "window", "ddp"): 5.9,
+    ("mnist_cnn", "epochs", "single"): 13.3,
+    ("mnist_cnn", "epochs", "dp"): 23.0,
+    ("mnist_cnn", "epochs", "ddp"): 11.5,
     ("mnist_cnn", "audit", "single"): 3.1,
-    ("mnist_cnn", "audit", "ddp"): 5.4,
-    ("resnet50", "window", "single"): 5.6,
-    ("resnet50", "window", "dp"): 15.7,
-    ("resnet50", "window", "ddp"): 9.1,
-    ("resnet50", "epochs", "single"): 34.3,
+    ("mnist_cnn", "audit", "ddp"): 4.4,
+    ("resnet50", "window", "single"): 4.4,
+    ("resnet50", "window", "dp"): 15.3,
+    ("resnet50", "window", "ddp"): 7.8,
+    ("resnet50", "epochs", "single"): 26.6,
+    ("resnet50", "epochs", "dp"): 69.7,
+    ("resnet50", "epochs", "ddp"): 21.5,
     ("resnet50", "audit", "single"): 2.9,
-    ("resnet50_224", "window", "single"): 10.2,
+    ("resnet50", "audit", "ddp"): 3.8,
+    ("resnet50_224", "window", "single"): 7.8,
+    ("resnet50_224", "epochs", "single"): 72.5,
     ("resnet152", "window", "single"): 9.1,
     ("resnet152", "window", "ddp"): 14.6,
     ("resnet152", "epochs", "single"): 66.9,
     ("resnet152", "audit", "single"): 2.8,
-    ("resnet152_224", "window", "single"): 38.5,
+    ("resnet152_224", "window", "single"): 14.0,
+    ("resnet152_224", "epochs", "single"): 146.1,
     ("unet3d", "window", "single"): 22.2,
     ("unet3d", "window", "ddp"): 18.8,
     ("unet3d", "epochs", "single"): 95.4,
     ("unet3d", "audit", "single"): 1.3,
-    ("machine", "rates", "single"): 9.8,
-    ("machine", "rates", "ddp"): 12.6,
+    ("unet3d_tiny", "solution", "single"): 4.0,
+    ("machine", "rates", "single"): 9.5,
+    ("machine", "rates", "ddp"): 5.1,
 }
-"""Seconds of one launch by fork: workload, plan, strategy. Medians of what docs/measurements holds from H200s, by
-``python docs/measurements/launch_seconds.py``; `unet3d`'s are of precision ``default``, the others fp32."""
-
-ON_CPU = {("unet3d_tiny", "solution"): 8.6}
-"""What nobody timed on a GPU yet, on two quiet cores of a CPU (2026-11-29): a GPU does no worse."""
+"""Seconds of one launch by fork: workload, plan, strategy. Medians of H200s in docs/measurements, of the newest folder
+that has any, by ``python docs/measurements/launch_seconds.py FOLDER``; `unet3d`'s are of precision ``default``, the
+others fp32."""
 
 OF_PRECISION = {
     ("unet3d", "window", "single", "fp32"): 21.8,
     ("unet3d", "window", "single", "tf32"): 8.8,
     ("unet3d", "window", "single", "fp16"): 14.2,
-    ("unet3d", "window", "single", "bf16"): 10.5,
+    ("unet3d", "window", "single", "bf16"): 7.9,
 }
-"""The same where a precision makes it another launch. bf16: the 20 of 2026-11-28-h200-x4-again, not autotuned, which
-takes some 3 s more."""
+"""The same where a precision makes it another launch. bf16: the forks of 2026-11-29-h200-x2-again/fork-unet3d, not
+autotuned, which takes 2 s more."""
 
-FRESH = {"single": 8.2, "dp": 8.2, "ddp": 11.6}
-"""What a fresh start of `mnist_cnn` takes longer: 12.6 for 4.4 s, and for DDP 18.4 for 6.8 s, on H100s and H200s."""
+FRESH = {"single": 8.3, "dp": 8.3, "ddp": 11.6}
+"""What a fresh start of `mnist_cnn` takes longer: 12.2 for 3.9 s, and for DDP 18.4 for 6.8 s, on H100s and H200s."""
 
-SEVERAL_RANKS = 2.4
+SEVERAL_RANKS = 2.0
 """What DDP's launches of `mnist_cnn` take longer than those of one process."""
 
 COMPILED = 13.6
@@ -82,8 +88,7 @@ def expected_seconds(member: Member, launcher: str) -> float | None:
         BY_FORK.get((variant.workload, member.plan, variant.strategy)) if alone is None else alone + several
     )
     if seconds is None:
-        elsewhere = ON_CPU.get((variant.workload, member.plan), UNKNOWN)
-        seconds = BY_FORK.get(single, elsewhere) + several
+        seconds = BY_FORK.get(single, UNKNOWN) + several
     if "compile" in variant.optimizations:
         seconds += COMPILED
     return seconds + (0.0 if launcher == "fork" else FRESH[variant.strategy])
