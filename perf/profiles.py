@@ -82,8 +82,8 @@ _GPU_SIZES = {
     # 100 steps and at least 2 s: the median of 100 steps is worth nearly as much as that of 200, and launches buy more.
     # Where 100 steps take longer than 4 s, fewer do: a step that long waits for the device or the loader, and spreads
     # little. On H200s medians of 51 steps spread from launch to launch as those of 64 (unet3d 0.03, resnet50 at 224
-    # 0.15 %). A warm-up has as many steps as take 0.4 s, 10 at least, 20
-    # where a CUDA graph is captured among them: 32 steps of mnist_cnn take less than a fifth of that.
+    # 0.15 %). A warm-up has as many steps as take 0.4 s, 10 at least, 20 where a CUDA graph is captured among them, and
+    # never fewer than a loader's queue takes: 32 steps of mnist_cnn take less than a fifth of that.
     ("cuda", "window"): Sizes(
         warmup_steps=32, timed_steps=100, min_seconds=2.0, max_seconds=4.0, warmup_seconds=0.4
     ),

@@ -1,7 +1,7 @@
 """Variants of training: what is trained and how, with ids that read aloud and can be read back.
 
 ``mnist_cnn-ddp-2gpu-nccl-fp32-native8`` is the workload `mnist_cnn`, DistributedDataParallel on 2 GPUs over NCCL, in
-float32, with torch's own loader and 8 workers a GPU. Without a number the count of workers is this machine's default.
+float32, with torch's own loader and 8 workers a GPU. Without a number the suite chooses it (`perf.suite.feeding`).
 """
 
 from __future__ import annotations

@@ -33,7 +33,8 @@ class LaunchSpec:
     many of the allowed cores a device, wherever they are. A window that would take longer than `max_seconds` (0: no
     limit) has fewer steps than `timed_steps`, but no fewer than `FEWEST_STEPS`. A warm-up whose steps would take longer
     than `warmup_seconds` (0: no limit) has fewer than `warmup_steps`, but no fewer than `FEWEST_WARM_UP` (with a CUDA
-    graph `FEWEST_WITH_CAPTURE`), and none less than a loader's queue holds. `watch_operators` has torch's profiler
+    graph `FEWEST_WITH_CAPTURE`), and none less than a loader's queue holds. `workers_held`: the epochs are too short
+    for the queue of as many workers as the cores would feed. `watch_operators` has torch's profiler
     watch the window.
 
     `bucket_cap_mb` is DistributedDataParallel's (null: unset, which is not the same as its default in words, 25), and
@@ -97,6 +98,7 @@ class LaunchSpec:
     tied_cores: int = 0
     max_seconds: float = 0.0
     warmup_seconds: float = 0.0
+    workers_held: bool = False
     watch_operators: bool = False
     bucket_cap_mb: Optional[int] = None
     ddp_switches: list[str] = field(default_factory=list)

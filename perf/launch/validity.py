@@ -114,7 +114,8 @@ def _cores_in_words(spec: LaunchSpec, ranks: Sequence[RankRecord]) -> list[str]:
         return [OVERSUBSCRIBED]
     if spec.plan == "rates":
         return []  # on a GPU the host has next to nothing to do, and says how fast one core does it
-    return [IDLE_CORES] if needed < IDLE_SHARE * cores else []
+    idle = needed < IDLE_SHARE * cores and not spec.workers_held
+    return [IDLE_CORES] if idle else []
 
 
 def cores_needed(spec: LaunchSpec) -> int:

@@ -26,7 +26,7 @@ def epoch_samples(member: Member, sizes: Sizes) -> int | None:
 
 
 def validation_samples(member: Member, sizes: Sizes) -> int | None:
-    """Return the samples of a validation; None for all there are. Of shorter epochs as much as of their training."""
+    """Return the samples of a validation, cut as a workload's epochs are; None for all there are."""
     workload = SUBJECTS[member.variant.workload]
     if sizes.validate_samples is None and member.plan == "epochs" and workload.epoch_samples:
         return workload.validation_samples * workload.epoch_samples // workload.train_samples
@@ -39,7 +39,15 @@ def batch_of(variant: Variant, sizes: Sizes) -> int:
 
 
 def queued_steps(variant: Variant, workers: int) -> int:
-    """Return the steps of each epoch in which a loader's queue fills, none of which is timed; `workers` a device."""
+    """Return the steps of each epoch in which a loader's queue fills, none of which is timed.
+
+    Parameters
+    ----------
+    variant
+        Whose loader it is; one on data that lie on the device has no queue.
+    workers
+        Loader workers of each device.
+    """
     if variant.mode == "synthetic":
         return 0
     prefetch = TORCHS_PREFETCH if variant.prefetch is None else variant.prefetch
@@ -52,6 +60,13 @@ def workers_for(member: Member, profile: Profile) -> int:
     Their queue takes half of an epoch's steps to fill, or fewer, and where the plan has so many epochs and no more, the
     rest holds the steps that are to be timed. Large batches on many devices make epochs of few steps: `unet3d` has 32
     on 4 GPUs, all of which 8 workers a GPU would take.
+
+    Parameters
+    ----------
+    member
+        Variant and plan.
+    profile
+        How long its launches train.
     """
     variant, sizes = member.variant, profile.sizes_for(member.variant.device, member.plan)
     if member.plan == "rates":
@@ -73,8 +88,18 @@ def workers_for(member: Member, profile: Profile) -> int:
 def share_for(member: Member, profile: Profile, cores: int, devices: int | None = None) -> Share:
     """Return a member's workers, threads and cores: the members of a group are fed alike.
 
-    Of a group's members those that need more devices than the node has (`devices`, None: any number; on a CPU the
-    cores) do not run, so nothing is kept for them.
+    Of a group's members those that need more devices than the node has do not run, so nothing is kept for them.
+
+    Parameters
+    ----------
+    member
+        Variant and plan; its group's other members get as many workers, the fewest that `workers_for` says of any.
+    profile
+        How long launches train.
+    cores
+        Cores allowed to this process on the node.
+    devices
+        GPUs of the node, None for any number; of a variant on the CPU it is the cores that count.
     """
     variant = member.variant
     there = cores if variant.device == "cpu" else devices

@@ -121,6 +121,7 @@ class Measuring:
             save_model=options.save_model,
             numa=options.site is not None and options.site.node.numa,
             devices=self.stacks.machine.gpus or None,
+            whole_warm_up=options.plant is not None,
         )
         os.makedirs(options.cache_dir, exist_ok=True)
         return Bench(

@@ -46,6 +46,8 @@ class Context:
     numa: bool = False
     devices: int | None = None
     """GPUs of a node, where GPUs are measured; None where nobody counts."""
+    whole_warm_up: bool = False
+    """Whether no warm-up is shortened: a fault that is planted takes the length of a step in it."""
 
 
 def order_of_round(members: Sequence[T], round_number: int) -> list[T]:
@@ -121,6 +123,7 @@ def build_spec(
         plan=member.plan,
         batch_size=batch_of(variant, sizes),
         workers=share.workers,
+        workers_held=share.held,
         threads=share.threads,
         cores=share.cores * variant.ranks_per_node,
         seed=FIRST_SEED + round_number,
@@ -129,7 +132,7 @@ def build_spec(
         min_seconds=min_seconds,
         max_seconds=max_seconds,
         # A trace is of steps behind the whole warm-up.
-        warmup_seconds=0.0 if trace else sizes.warmup_seconds,
+        warmup_seconds=0.0 if trace or context.whole_warm_up else sizes.warmup_seconds,
         epochs=sizes.epochs,
         cache_dir=context.cache_dir,
         out_dir=str(out_dir),

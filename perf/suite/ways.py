@@ -16,6 +16,9 @@ AUTOTUNING = (
     "use DDP, whose processes keep what they found."
 )
 
+WAITS = 0.1
+"""A side that waits for its data for this part of its time is told: loaders then are part of the comparison."""
+
 PUBLISHED = (
     "These are the settings as they were published: loader workers and batch a GPU differ between the ways, so the "
     "ratio holds the loader's share and the batch's as well as the way's (confounded). The group dp compares at "
@@ -34,6 +37,17 @@ def way_in_words(measured: Measurement, single: Measurement) -> str:
         f"{rate / base:.3g}, efficiency {rate / base / devices:.2f}; a step takes "
         f"{statistics.median(measured.step_medians) * 1e3:.4g} and "
         f"{statistics.median(single.step_medians) * 1e3:.4g} ms."
+        f"{_waits_in_words(measured, single)}"
+    )
+
+
+def _waits_in_words(measured: Measurement, single: Measurement) -> str:
+    """Return a sentence where one of two sides waits for its loader, whose speed is then part of the answer."""
+    shares = {"it waits": measured.wait_share, "one process": single.wait_share}
+    if max(shares.values()) < WAITS:
+        return ""
+    return (
+        " For its data " + ", ".join(f"{who} {share:.0%} of the time" for who, share in shares.items()) + "."
     )
 
 

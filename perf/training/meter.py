@@ -245,7 +245,7 @@ class Meter:
         self.on_window(False)
 
     def _steps_wanted(self) -> int:
-        """Return how many steps fill the window's least time, judged by the second half of the warm-up."""
+        """Return how many steps fill the window's least time, judged by those of the warm-up behind `_half_warm_at`."""
         if self._half_warm_at is None or self._min_seconds <= 0:
             return self._timed_steps
         per_step = self._pace(*self._half_warm_at)

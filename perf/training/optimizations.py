@@ -126,7 +126,8 @@ def end_compilers() -> None:
     """End Inductor's own compile process without waiting for it, once nothing will be compiled any more.
 
     torch starts one whatever the caches hold, and waits for its end as this process ends: on an H200's host for 4 to
-    6 s where the caches held all, so that it had compiled nothing (2026-11-29).
+    6 s where the caches held all, so that it had compiled nothing (2026-11-29; by the rank's own times). Processes that
+    it had forked end by themselves within a minute, or with all of a launch's where a driver started that.
     """
     for pool in getattr(sys.modules.get("torch._inductor.async_compile"), "_pool_set", ()):
         process = getattr(pool, "process", None)

@@ -31,8 +31,9 @@ CUDA queues about a thousand launches, and then lets the host wait: 5 steps of `
 0.66 of `resnet152` at 224, whose device works all the time (H200s, 2026-11-29)."""
 
 BEHIND_STEPS = 0.1
-"""A host that has queued less than this is what the device waits for: `mnist_cnn` and the ResNets at 32x32, where one
-launch after the other is waited for, showed 0.001 to 0.07 on H200s."""
+"""A host that has queued less than this is what the device waits for. On H200s `mnist_cnn` at its own batch showed
+0.005 to 0.07; the ResNets at 32x32 and 128 a batch 0.001 to 0.08 in most launches, and up to 0.7 where their host was
+quick. A step that reads its device, as a gradient scaler's does, leaves none queued either, whoever holds it up."""
 
 KNEE = 0.95
 """The knee of a sweep is the smallest count that gives this part of the best: launch medians of a loader spread by 5 %

@@ -11,8 +11,9 @@ from typing import Any
 from perf.faults.inject.planting import After, Plant, Rank, each_step
 
 FIRST_LEVEL_STEP, LAST_LEVEL_STEP = 18, 30
-"""Steps between which a step's time is taken: behind the first ones, which load kernels, and before the window. Between
-the 10th and the 18th the first fork of a server on an H200 was still a third faster than later on."""
+"""Steps between which a step's time is taken: behind the first ones, which load kernels, and before the window, since
+no warm-up is shortened where a fault is planted (`perf.suite.plan.Context`). Between the 10th and the 18th the first
+fork of a server on an H200 was still a third faster than later on."""
 
 TRIAL_CYCLES = 20_000_000
 """About 10 ms on a card of 2 GHz: long enough for its events, and once."""

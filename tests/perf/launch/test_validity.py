@@ -133,6 +133,13 @@ def test_a_number_of_workers_that_ignores_its_cores_is_flagged(make_spec, make_r
     assert expected == [flag for flag in flags if flag != OVERSUBSCRIBED]
 
 
+def test_workers_that_the_suite_held_back_leave_no_core_idle_by_mistake(make_spec, make_rank):
+    """Short epochs have fewer workers than the cores would feed: nobody wrote their number down once."""
+    spec = make_spec(strategy="single", ranks_per_node=1, cores=16, threads=1, workers=2, workers_held=True)
+
+    assert [] == flags_of(spec, [make_rank(0, threads={"cores_allowed": 16})])
+
+
 @pytest.mark.parametrize(
     ("others", "waited", "expected"),
     [(28.0, 12.5, ["crowded"]), (28.0, 0.1, []), (0.4, 12.5, []), (None, 12.5, []), (28.0, None, [])],

@@ -143,7 +143,7 @@ def test_a_launch_costs_more_fresh_compiled_and_on_several_ranks(monkeypatch):
     assert 3.9 == expected_seconds(group["single"], "fork")
     assert 17.5 == pytest.approx(expected_seconds(group["ddp"], "fresh"))
     assert 17.5 == pytest.approx(expected_seconds(compiled, "fork"))
-    assert 146.1 == expected_seconds(unknown, "fork")
+    assert 124.0 == expected_seconds(unknown, "fork")
     assert 4.0 == expected_seconds(GROUPS["solution@unet3d_tiny-gpu"].members[0], "fork")
     assert expected_seconds(GROUPS["loader@mnist_cnn-cpu"].members[0], "fork") is None
 

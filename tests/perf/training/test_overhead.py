@@ -99,6 +99,16 @@ def test_every_pair_has_both_sides():
     assert all(seconds > 0 for pair in found for seconds in pair)
 
 
+def test_both_sides_train_one_network(monkeypatch):
+    """Of two copies, the one that lies better in memory would be the faster, and the ratio hold that."""
+    built = []
+    plain = TinyWorkload.build_model
+    monkeypatch.setattr(TinyWorkload, "build_model", lambda self: built.append(1) or plain(self))
+    measure(TinyWorkload(), CPU, pairs=2, steps=2, seed=1)
+
+    assert [1] == built
+
+
 def test_the_command_prints_one_line(monkeypatch, capsys):
     """JSON with the ratio, its interval and what it was measured on."""
     monkeypatch.setattr(overhead, "load_workload", lambda name: TinyWorkload())

@@ -141,6 +141,44 @@ def test_a_warm_up_that_would_take_too_long_is_shorter(run):
     )
 
 
+@pytest.mark.parametrize(
+    ("optimizations", "expected"), [(["cuda_graph"], True), (["fused"], False), ([], False)]
+)
+def test_the_meter_knows_whether_a_graph_is_captured(tmp_path, cpu, monkeypatch, optimizations, expected):
+    """A warm-up that ended before it would leave the capture in the window."""
+
+    class Asked(Exception):
+        pass
+
+    def meter(*clock, captured, **rest):
+        raise Asked(captured)
+
+    monkeypatch.setattr("perf.training.session.Meter", meter)
+    monkeypatch.setattr("perf.training.session.assemble", lambda *arguments: None)
+    spec = make_spec(tmp_path, optimizations=optimizations)
+    with pytest.raises(Asked, match=str(expected)):
+        Session(spec, cpu, TinyWorkload(), State(str(tmp_path), 0), {}).run()
+
+
+def test_a_rings_workers_are_at_work_while_samples_are_looked_at(tmp_path, cpu, monkeypatch):
+    """The ring begins with its making, and looking at three samples takes 0.2 s of a launch of unet3d."""
+    began = []
+    monkeypatch.setattr(
+        "perf.training.session.RingLoader", lambda loader, device: began.append("ring") or loader
+    )
+
+    def check(*arguments):
+        began.append("check")
+        raise NotInForce("seen")
+
+    monkeypatch.setattr("perf.training.session.check_delivery", check)
+    spec = make_spec(tmp_path, mode="synthetic")
+    with pytest.raises(NotInForce, match="seen"):
+        Session(spec, cpu, TinyWorkload(), State(str(tmp_path), 0), {}).run()
+
+    assert ["ring", "check"] == began
+
+
 def test_a_window_that_would_take_too_long_is_shorter(run):
     """With a limit the window has the fewest steps that are allowed, and the record is complete all the same."""
     record = run(warmup_steps=20, timed_steps=200, min_seconds=0.001, max_seconds=0.001)

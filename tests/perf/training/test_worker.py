@@ -12,6 +12,7 @@ import sys
 import zlib
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import line_profiler
@@ -49,6 +50,21 @@ class Done:
 
     def phase(self, rank: int = 0) -> str:
         return json.loads((self.folder / f"state-{rank}.json").read_text(encoding="utf-8"))["phase"]  # type: ignore[no-any-return]
+
+
+def test_what_compiled_is_ended_behind_the_record(tmp_path, monkeypatch):
+    """The rank's state says that it is done, and then nothing is waited for that has nothing more to do."""
+    said = []
+    state = SimpleNamespace(enter=said.append, watch=lambda *limits: None, done=lambda: said.append("done"))
+    monkeypatch.setattr(worker, "State", lambda *where: state)
+    monkeypatch.setattr(worker, "run", lambda *arguments: said.append("run"))
+    monkeypatch.setattr(worker, "end_compilers", lambda: said.append("end"))
+    monkeypatch.setattr(worker.gc, "freeze", lambda: None)
+    path = tmp_path / "spec.json"
+    path.write_bytes(contract.encode(make_spec(tmp_path, workload="mnist_cnn")))
+
+    assert 0 == worker.main([str(path)])
+    assert ["setup", "run", "done", "end"] == said
 
 
 LAUNCHES: dict[str, dict[str, Any]] = {
