@@ -14,6 +14,15 @@ from tests.perf.training.helpers import FakeDevice
 
 SAMPLES = 4
 
+ON_A_GPU = {
+    "warmup_steps": 32,
+    "timed_steps": 100,
+    "min_seconds": 2.0,
+    "max_seconds": 5.0,
+    "warmup_seconds": 0.4,
+}
+"""Sizes like those of a profile's window on a GPU."""
+
 
 def make_meter(device: FakeDevice, **changes) -> Meter:
     options = {
@@ -204,14 +213,7 @@ def test_a_warm_up_that_would_take_too_long_has_fewer_steps(device, seconds, que
 
 def test_a_shortened_warm_up_is_no_pace_for_a_graph_before_it_is_captured(device):
     """Eager steps and the capture take longer than what is replayed: the window has all its steps at once."""
-    sizes = {
-        "warmup_steps": 32,
-        "timed_steps": 100,
-        "min_seconds": 2.0,
-        "max_seconds": 5.0,
-        "warmup_seconds": 0.4,
-    }
-    meter = make_meter(device, captured=True, **sizes)
+    meter = make_meter(device, captured=True, **ON_A_GPU)
     meter.start_epoch()
     stopped = False
     while not stopped:
@@ -226,14 +228,7 @@ def test_a_shortened_warm_up_is_no_pace_for_a_graph_before_it_is_captured(device
 @pytest.mark.parametrize(("seconds", "steps"), [(0.0224, 100), (0.08, 63), (0.2, 50)])
 def test_a_shortened_warm_up_still_tells_how_long_a_step_takes(device, seconds, steps):
     """By its second half, behind what compiled: windows of 5 s at most, of 50 steps at least."""
-    sizes = {
-        "warmup_steps": 32,
-        "timed_steps": 100,
-        "min_seconds": 2.0,
-        "max_seconds": 5.0,
-        "warmup_seconds": 0.4,
-    }
-    meter = make_meter(device, **sizes)
+    meter = make_meter(device, **ON_A_GPU)
     meter.start_epoch()
     stopped = False
     while not stopped:
