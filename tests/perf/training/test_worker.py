@@ -61,7 +61,7 @@ def test_what_compiled_is_ended_behind_the_record(tmp_path, monkeypatch):
     monkeypatch.setattr(worker, "end_compilers", lambda: said.append("end"))
     monkeypatch.setattr(worker.gc, "freeze", lambda: None)
     path = tmp_path / "spec.json"
-    path.write_bytes(contract.encode(make_spec(tmp_path, workload="mnist_cnn")))
+    path.write_text(contract.encode(make_spec(tmp_path, workload="mnist_cnn")), encoding="utf-8")
 
     assert 0 == worker.main([str(path)])
     assert ["setup", "run", "done", "end"] == said
