@@ -34,8 +34,7 @@ class LaunchSpec:
     limit) has fewer steps than `timed_steps`, but no fewer than `FEWEST_STEPS`. A warm-up whose steps would take longer
     than `warmup_seconds` (0: no limit) has fewer than `warmup_steps`, but no fewer than `FEWEST_WARM_UP` (with a CUDA
     graph `FEWEST_WITH_CAPTURE`), and none less than a loader's queue holds. `workers_held`: the epochs are too short
-    for the queue of as many workers as the cores would feed. `watch_operators` has torch's profiler
-    watch the window.
+    for the queue of as many workers as the cores would feed. `watch_operators` has torch's profiler watch the window.
 
     `bucket_cap_mb` is DistributedDataParallel's (null: unset, which is not the same as its default in words, 25), and
     `ddp_switches` are of `DDP_SWITCHES`: ``view`` (gradient_as_bucket_view), ``static`` (static_graph), ``nobuffers``

@@ -122,6 +122,17 @@ def test_a_number_of_workers_that_is_asked_for_is_taken():
     assert 8 == share_for(member, PROFILES["full"], 32, 1).workers
 
 
+@pytest.mark.parametrize(
+    ("group", "held"), [("solution@unet3d_tiny-gpu", True), ("loader@mnist_cnn-gpu", False)]
+)
+def test_a_launch_says_whether_workers_were_held_back(group, held):
+    """Else its idle cores would be taken for somebody's mistake."""
+    context = Context("run", PROFILES["full"], 16, "/cache", None, devices=1)
+    spec = build_spec(context, GROUPS[group].members[0], launch="l", round_number=0, out_dir=Path("/o"))
+
+    assert held is spec.workers_held
+
+
 def test_one_worker_is_the_fewest():
     """An epoch of two steps has one worker too; its launch then ends with what it lacks."""
     group = GROUPS["loader@mnist_cnn-gpu"]
