@@ -118,6 +118,16 @@ STEPS = (
         fewest=2,
     ),
     Step("solution", full("solution"), seconds=120),
+    # What the run of 2026-11-29 had not reached of whole-unet3d.
+    Step("unet3d-rest", full("unet3d- and (b256 or default-native)"), seconds=180),
+    Step(
+        "traces-one",
+        full(
+            "(trace or line_profile) and (mnist_cnn-single-1gpu-fp32-native] or resnet50-single-1gpu-fp32-native])",
+            *("--launches=1", "--torch-trace", "--line-profile"),
+        ),
+        seconds=180,
+    ),
     Step("four", full("gpu", "-m", "gpus(4)"), gpus=0, seconds=900, fewest=4),
     *(
         Step(
