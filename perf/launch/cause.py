@@ -62,6 +62,10 @@ LOG_HINTS = (
         "The rank got no more memory on the host: look at the job's memory limit and at `ulimit -v`.",
     ),
     (
+        re.compile(r"this stack has no line_profiler"),
+        "It has to be installed in the stack under test: the driver's own can't profile there.",
+    ),
+    (
         re.compile(r"a setting was asked for and is not in force"),
         "Something in the stack overrides it: look at its variables, its modules, its wrapper, a sitecustomize.",
     ),

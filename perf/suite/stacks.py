@@ -16,6 +16,7 @@ from perf.cluster.stacks import places_of, probe_site_stack, site_stack
 from perf.launch.node_limits import read_cards
 from perf.launch.place import Place
 from perf.launch.stack import Stack, StackError, find_stack
+from perf.launch.text import harmless
 from perf.machine import cores_allowed, system_facts
 from perf.report.stored import load
 from perf.suite.options import Options
@@ -86,6 +87,11 @@ class Stacks:
             if cache.is_file():
                 return Stack(**json.loads(cache.read_text(encoding="utf-8")))
             stack = self._asked(option, "--against" if file == OLD_STACK_FILE else "--stack")
+            if "line-profile" in self._options.extras and stack.facts.get("line_profiler") is False:
+                raise StackError(
+                    f"--line-profile: {harmless(stack.python)} has no line_profiler, which is to profile inside of it. "
+                    "Install it there (`python -m pip install line_profiler`), or leave --line-profile out."
+                )
             contract.write_whole(str(cache), json.dumps(dataclasses.asdict(stack)))
         return stack
 

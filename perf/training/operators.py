@@ -29,6 +29,10 @@ OVERHEADS = frozenset(
 """What CUPTI (CUpti_ActivityOverheadKind) says of its own work: the profiler lists it among the operators, with time of
 a device, on H200s 25 ms of a step of 79. No step without a profiler has it."""
 
+SHADOWED = ("Optimizer.", "enumerate(DataLoader)", "ProfilerStep")
+"""How ranges begin that torch itself gives. Each has a shadow on the device, from its first kernel to its last: the
+kernels' own time, and the gaps between them."""
+
 MICROSECOND = 1e-6
 
 
@@ -56,7 +60,7 @@ class OperatorWatch:
             return
         self._profiler.__exit__(None, None, None)
         for event in self._profiler.key_averages():
-            if event.key in OVERHEADS:
+            if event.key in OVERHEADS or _is_shadow(event):
                 continue
             seen = self._seen.setdefault(str(event.key), [0.0, 0.0, 0.0])
             seen[0] += event.count
@@ -76,6 +80,11 @@ class OperatorWatch:
             return {}
         largest = sorted(self._seen.items(), key=lambda item: -max(item[1][1:]))[:MOST]
         return {name: Operator(*(round(value / steps, 12) for value in seen)) for name, seen in largest}
+
+
+def _is_shadow(event: Any) -> bool:
+    on_device = "CUDA" in str(getattr(event, "device_type", ""))
+    return on_device and str(event.key).startswith(SHADOWED)
 
 
 def _device_time(event: Any) -> float:

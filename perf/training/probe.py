@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 from typing import Any
 
@@ -32,6 +33,7 @@ def main() -> None:
     """Print the facts."""
     facts = {**stack_info(), **settings_of()}
     facts["gpus"] = visible_gpus()
+    facts["line_profiler"] = importlib.util.find_spec("line_profiler") is not None
     print(json.dumps(facts))
 
 

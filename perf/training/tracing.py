@@ -8,15 +8,16 @@ from __future__ import annotations
 
 import contextlib
 import os
-import statistics
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from typing import Any, Callable, Optional, Protocol
 
 import torch
 from torch.profiler import ProfilerActivity, profile, record_function
 
 from perf import contract
+from perf.training import tracefile
+from perf.training.collectives import OPERATORS
 from perf.training.meter import Meter
 from perf.training.settings import NotInForce
 
@@ -78,7 +79,7 @@ class TorchTracer:
             self._seconds = time.perf_counter() - self._started
             self._profile.stop()
             self._profile.export_chrome_trace(self._path)
-            self._facts = _facts_of(self._profile, self._seconds, self._device.type == "cuda")
+            self._facts = _facts_of(self._profile, self._path, self._seconds, self._device.type == "cuda")
 
     def _synchronize(self) -> None:
         if self._device.type == "cuda":
@@ -167,15 +168,6 @@ def train_traced(
             return False
 
 
-def union_seconds(intervals: Iterable[Sequence[float]]) -> float:
-    """Return the length of the union of intervals: kernels on several streams overlap."""
-    total, end = 0.0, float("-inf")
-    for first, last in sorted((i[0], i[1]) for i in intervals):
-        total += max(0.0, last - max(first, end))
-        end = max(end, last)
-    return total
-
-
 def _nothing(needed: int, steps: int) -> str:
     return (
         f"a trace of {TRACED_STEPS} steps was asked for and is empty: it ends with step {needed}, and the launch "
@@ -183,46 +175,29 @@ def _nothing(needed: int, steps: int) -> str:
     )
 
 
-def _facts_of(seen: profile, seconds: float, on_gpu: bool) -> dict[str, Any]:
-    """Return a finished profile's table and shares. Times in torch's events are in microseconds."""
-    rows = []
-    for event in seen.key_averages():
-        if event.key in RANGES or event.key.startswith("ProfilerStep"):
-            continue
-        spent = _device_microseconds(event) if on_gpu else event.self_cpu_time_total
-        if spent > 0:
-            rows.append({"name": event.key[:200], "calls": event.count, "seconds": spent / 1e6})
-    rows.sort(key=lambda row: -row["seconds"])
+def _facts_of(seen: profile, path: str, seconds: float, on_gpu: bool) -> dict[str, Any]:
+    """Return a finished profile's table and shares, from what was written and, of operators, from the profile."""
+    events = tracefile.read_events(path)
+    rows = tracefile.device_rows(events) if on_gpu else _operators(seen)
     whole = sum(row["seconds"] for row in rows)
-    busy = None
-    if on_gpu:
-        kernels = [
-            (event.time_range.start / 1e6, event.time_range.end / 1e6)
-            for event in seen.events() or ()
-            # A range of ours has a shadow on the device, from its first kernel to its last, gaps and all.
-            if "CUDA" in str(event.device_type) and event.name not in RANGES
-        ]
-        busy = union_seconds(kernels) / seconds if seconds > 0 else None
-    steps = [e.time_range.elapsed_us() / 1e6 for e in seen.events() or () if _is_step(e)]
     return {
         "tool": "torch",
         "steps": TRACED_STEPS,
         "seconds": seconds,
-        "step_seconds": statistics.median(steps) if steps else None,
-        "device_busy_share": busy,
-        "all_reduces": sum(e.count for e in seen.key_averages() if e.key == "c10d::allreduce_")
-        / TRACED_STEPS,
+        "step_seconds": tracefile.step_seconds(events),
+        "device_busy_share": tracefile.busy_share(events, seconds),
+        "all_reduces": tracefile.count_of(events, OPERATORS["all_reduces"]) / TRACED_STEPS,
         "top": [{**row, "share": row["seconds"] / whole} for row in rows[:TOP_KERNELS]],
     }
 
 
-def _is_step(event: Any) -> bool:
-    return bool(event.name == "step" and "CPU" in str(event.device_type))
-
-
-def _device_microseconds(event: Any) -> float:
-    """Return the time that an operator's own kernels took; torch renamed it in 2.4."""
-    for name in ("self_device_time_total", "self_cuda_time_total"):
-        if hasattr(event, name):
-            return float(getattr(event, name))
-    return 0.0
+def _operators(seen: profile) -> list[dict[str, Any]]:
+    """Return operators by the time of their own on the host, without those that they call. torch's is microseconds."""
+    rows = [
+        {"name": event.key[:200], "calls": event.count, "seconds": event.self_cpu_time_total / 1e6}
+        for event in seen.key_averages()
+        if event.key not in RANGES
+        and not event.key.startswith("ProfilerStep")
+        and event.self_cpu_time_total > 0
+    ]
+    return sorted(rows, key=lambda row: -row["seconds"])

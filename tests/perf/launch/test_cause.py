@@ -218,6 +218,11 @@ def test_any_evidence_has_a_cause_that_is_no_rank_which_others_ended(changed, ra
         ("OSError: [Errno 28] No space left on device: 'rank-1.json'", "The disk is full"),
         ("torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2 GiB", "nvidia-smi"),
         ("MemoryError", "memory limit"),
+        ("a setting was asked for and is not in force: TF32 is on", "overrides it"),
+        (
+            "a setting was asked for and is not in force: this stack has no line_profiler; install it",
+            "the driver's own",
+        ),
         ("ValueError: shapes", ""),
     ],
 )

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import importlib.util
 import json
 import os
 import sys
@@ -123,6 +124,7 @@ def test_the_real_probe_is_asked_in_the_repository():
     found = find_stack(sys.executable, "", dict(os.environ))
     assert found.facts["python"].startswith("3.")
     assert found.name == f"torch {found.facts['torch']}"
+    assert found.facts["line_profiler"] is (importlib.util.find_spec("line_profiler") is not None)
 
 
 @pytest.mark.parametrize(

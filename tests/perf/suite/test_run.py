@@ -330,6 +330,19 @@ def test_what_a_stack_lacks_is_skipped_with_its_reason(suite):
     }
 
 
+def test_a_line_profile_that_the_stack_cannot_make_ends_the_run_before_its_first_launch(suite):
+    """It was asked for: one sentence that names the Python and the remedy, not a failed launch of each variant."""
+    words = ("perf", "--line-profile", "-k", "mnist_cnn-single-1cpu-fp32-native]")
+    done = suite(*words, stack_facts={"line_profiler": False})
+
+    assert 11 == done.status
+    assert "has no line_profiler" in done.output
+    assert "-m pip install line_profiler" in " ".join(done.output.split())
+    assert not (done.run.folder / "records.jsonl").exists()
+    with_it = suite(*words, stack_facts={"line_profiler": True})
+    assert any(record.line_profiles for record in with_it.run.records())
+
+
 def test_every_judged_group_gets_the_launches_that_were_asked_for(suite):
     """--launches takes the place of the profile's number, in every judged group."""
     done = suite("perf/test_ddp.py", "--profile", "smoke", "--launches", "2", cores=2)

@@ -25,25 +25,38 @@ class Listing:
 
     def key_averages(self):
         return [
-            SimpleNamespace(key=name, count=20, self_cpu_time_total=host, self_device_time_total=device)
-            for name, host, device in (
-                ("aten::conv2d", 4000.0, 0.0),
-                ("sgemm", 0.0, 10000.0),
-                ("Command Buffer Full", 0.0, 50000.0),
-                ("Lazy Function Loading", 7000.0, 0.0),
+            SimpleNamespace(
+                key=name,
+                count=20,
+                device_type=f"DeviceType.{where}",
+                self_cpu_time_total=host,
+                self_device_time_total=device,
+            )
+            for name, where, host, device in (
+                ("aten::conv2d", "CPU", 4000.0, 0.0),
+                ("sgemm", "CUDA", 0.0, 10000.0),
+                ("Command Buffer Full", "CUDA", 0.0, 50000.0),
+                ("Lazy Function Loading", "CPU", 7000.0, 0.0),
+                ("Optimizer.step#SGD.step", "CPU", 2000.0, 0.0),
+                ("Optimizer.step#SGD.step", "CUDA", 0.0, 30000.0),
             )
         ]
 
 
 def test_what_the_profiler_does_itself_is_no_operator(monkeypatch):
-    """CUPTI's own work is listed with time of a device, and no step without a profiler has it."""
+    """CUPTI's own work is listed with time of a device, and a range's shadow with its kernels' time over again."""
     monkeypatch.setattr(operators, "profile", Listing)
     watch = OperatorWatch(on_gpu=True)
     watch.window(True)
     watch.window(False)
     found = watch.per_step(10)
 
-    assert {"aten::conv2d": (2.0, 4e-4, 0.0), "sgemm": (2.0, 0.0, 1e-3)} == {
+    expected = {
+        "aten::conv2d": (2.0, 4e-4, 0.0),
+        "sgemm": (2.0, 0.0, 1e-3),
+        "Optimizer.step#SGD.step": (2.0, 2e-4, 0.0),
+    }
+    assert expected == {
         name: (one.calls, one.host_seconds, one.device_seconds) for name, one in found.items()
     }
 

@@ -11,7 +11,7 @@ from perf.training import tracing
 from perf.training.session import Session
 from perf.training.settings import NotInForce, Unavailable
 from perf.training.state import State
-from perf.training.tracing import RANGES, NsysTracer, TorchTracer, union_seconds
+from perf.training.tracing import RANGES, NsysTracer, TorchTracer
 from tests.perf.training.helpers import TinyWorkload, make_spec
 
 
@@ -84,12 +84,6 @@ def test_only_the_tutorials_loop_is_traced(tmp_path, cpu):
     """Mixed precision trains in a step of its own."""
     with pytest.raises(Unavailable, match="traces and line profiles"):
         trained(tmp_path, cpu, trace="torch", precision="bf16")
-
-
-def test_overlapping_kernels_count_once():
-    """Kernels on two streams: the union of their times."""
-    assert 5.0 == union_seconds([(0.0, 2.0), (1.0, 3.0), (5.0, 7.0), (5.5, 6.0)])
-    assert 0.0 == union_seconds([])
 
 
 def test_a_record_with_a_trace_is_no_judged_one(tmp_path, cpu):

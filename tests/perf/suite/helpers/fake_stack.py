@@ -4,8 +4,9 @@ What it pretends to be comes from the environment variable FAKE_STACK, a JSON ob
 a member's id -> seconds a step), `fail` (part of a member's id -> message), `facts` (likewise -> what is known of the
 failure), `invalid` (likewise -> reason), `changes` (part of a member's id -> fields of the record), `rates` (name ->
 value, null: none), `host`, `takes` (seconds that a launch really takes), `deaf` (launches don't look at
-CUDA_VISIBLE_DEVICES), `profiled` (whether watched launches say something), `old_facts` (of
-the old one of two stacks). FAKE_LOCKS is the folder of the node's locks. All else is real.
+CUDA_VISIBLE_DEVICES), `profiled` (whether watched launches say something), `stack_facts` (what the stack
+says of itself), `old_facts` (what the old one of two says). FAKE_LOCKS is the folder of the node's locks. All else is
+real.
 """
 
 from __future__ import annotations
@@ -275,6 +276,7 @@ def find_stack(option: str | None, *ignored: Any, **also: Any) -> Stack:
         "torchvision": "0.0",
         "gpus": gpus,
         "nccl": "2" if gpus else None,
+        **SETTINGS.get("stack_facts", {}),
     }
     if option == "old/python":
         facts |= SETTINGS.get("old_facts", {})
