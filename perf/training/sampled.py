@@ -27,7 +27,7 @@ from models.interface import Workload, load_workload, workload_names
 from perf.ending import finish
 from perf.training.identity import device_name
 from perf.training.loaders import LoaderPlan, native_loader
-from perf.training.overhead import CONFIDENCE, FEWEST_PAIRS, Block, bare, median_interval
+from perf.training.paired import CONFIDENCE, FEWEST_PAIRS, Block, bare, median_interval
 from perf.training.ring import RingLoader
 from perf.training.stackinfo import stack_info
 

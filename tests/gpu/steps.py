@@ -123,7 +123,7 @@ STEPS = (
     Step(
         "traces-one",
         full(
-            "(trace or line_profile) and (mnist_cnn-single-1gpu-fp32-native] or resnet50-single-1gpu-fp32-native])",
+            "test_profiles and (mnist_cnn-single-1gpu-fp32-native] or resnet50-single-1gpu-fp32-native])",
             *("--launches=1", "--torch-trace", "--line-profile"),
         ),
         seconds=180,
@@ -143,10 +143,10 @@ STEPS = (
             seconds=120,
         )
         for name, pairs, steps in (
-            # Blocks as long as a window, for whose end a block of 20 steps of 2 ms pays five times as often.
-            ("mnist_cnn", 120, 100),
-            ("resnet50", 100, 10),
-            ("resnet152", 60, 5),
+            # Short blocks, and many: what a host does besides changes from one second to the next.
+            ("mnist_cnn", 1200, 10),
+            ("resnet50", 600, 2),
+            ("resnet152", 400, 1),
             ("unet3d", 60, 4),
         )
     ),
@@ -233,7 +233,7 @@ STEPS = (
     Step(
         "traces-two",
         full(
-            "(trace or line_profile) and (mnist_cnn-single-1gpu-fp32-native] or mnist_cnn-dp-2gpu-fp32-native] or "
+            "test_profiles and (mnist_cnn-single-1gpu-fp32-native] or mnist_cnn-dp-2gpu-fp32-native] or "
             "mnist_cnn-ddp-2gpu-nccl-fp32-native])",
             *("--launches=1", "--torch-trace", "--line-profile"),
         ),
@@ -260,7 +260,7 @@ STEPS = (
     Step(
         "traces",
         full(
-            "(trace or line_profile) and (mnist_cnn-dp-2gpu-fp32-native] or mnist_cnn-ddp-4gpu-nccl-fp32-native])",
+            "test_profiles and (mnist_cnn-dp-2gpu-fp32-native] or mnist_cnn-ddp-4gpu-nccl-fp32-native])",
             *("--launches=1", "--torch-trace", "--line-profile"),
         ),
         gpus=0,

@@ -3,100 +3,26 @@
 from __future__ import annotations
 
 import json
-import math
-import statistics
 
 import pytest
 import torch
-from hypothesis import given
-from hypothesis import strategies as st
 
 from perf.training import overhead
-from perf.training.clocks import HostClock
-from perf.training.loaders import LoaderPlan, native_loader
-from perf.training.loop import train
-from perf.training.meter import Meter, Watched
-from perf.training.overhead import FEWEST_PAIRS, Block, bare, measure, median_interval
-from perf.training.ring import RingLoader
-from tests.perf.training.helpers import TinyWorkload, separable
+from perf.training.overhead import measure
+from tests.perf.training.helpers import TinyWorkload
 
 CPU = torch.device("cpu")
 
 
-def ring() -> RingLoader:
-    plan = LoaderPlan(8, 0, 0, 1, distributed=False, pin_memory=False, seed=1)
-    return RingLoader(native_loader(separable(80, 1), plan), CPU)
-
-
-def trained(instrumented: bool) -> torch.Tensor:
-    """Parameters after a block of 20 steps from one seed."""
-    torch.manual_seed(1)
-    model = TinyWorkload().build_model()
-    batches, optimizer = Block(ring(), 20), TinyWorkload().make_optimizer(model)
-    if instrumented:
-        meter = Meter(
-            HostClock(), warmup_steps=0, rewarm_steps=0, timed_steps=50, min_seconds=0.0, stop_when_timed=True
-        )
-        train(model, CPU, Watched(batches, meter), TinyWorkload.loss_function, optimizer, meter)
-        assert 20 == meter.total_steps
-    else:
-        bare(model, CPU, batches, TinyWorkload.loss_function, optimizer)
-    return torch.cat([parameter.flatten() for parameter in model.parameters()])
-
-
-def test_both_loops_train_the_same():
-    """The ratio compares measuring with not measuring, and nothing else: parameters are equal bit for bit."""
-    assert torch.equal(trained(instrumented=False), trained(instrumented=True))
-
-
-def test_a_block_hands_out_the_rings_batches_in_turn():
-    """As many as asked for, beginning with the first each time."""
-    source = ring()
-    batches = list(Block(source, 19))
-
-    assert 19 == len(batches)
-    assert [source.batches[i % 8] for i in range(19)] == batches
-
-
-@given(st.integers(1, 40), st.sampled_from([0.5, 0.9, 0.95, 0.99]))
-def test_the_interval_is_the_narrowest_that_covers(n, confidence):
-    """The exact coverage of the order statistics is enough, and the next narrower pair's is not."""
-
-    def coverage(k: int) -> float:
-        return 1 - 2 * sum(math.comb(n, i) for i in range(k + 1)) / 2**n
-
-    if coverage(0) < confidence:
-        with pytest.raises(ValueError, match=f"{n} values can't give an interval"):
-            median_interval(range(n), confidence)
-        return
-    low, high = median_interval(range(n), confidence)
-
-    assert n - 1 == low + high
-    assert coverage(low) >= confidence
-    assert low + 1 > high - 1 or coverage(low + 1) < confidence
-
-
-@given(st.lists(st.floats(0.5, 2.0), min_size=FEWEST_PAIRS, max_size=50))
-def test_the_interval_holds_the_median(ratios):
-    """Whatever the order of the values, the median lies inside."""
-    low, high = median_interval(ratios)
-
-    assert low <= statistics.median(ratios) <= high
-
-
-def test_the_fewest_pairs_are_the_fewest_that_cover():
-    """One pair less has no interval of that confidence."""
-    median_interval(range(FEWEST_PAIRS))
-    with pytest.raises(ValueError, match="take more"):
-        median_interval(range(FEWEST_PAIRS - 1))
-
-
 def test_every_pair_has_both_sides():
-    """Seconds of the bare and of the instrumented block, for each pair."""
-    found = measure(TinyWorkload(), CPU, pairs=3, steps=2, seed=1)
+    """Seconds of the bare and of the instrumented block; of each block's end; of what the host does more a step."""
+    found, closing, more = measure(TinyWorkload(), CPU, pairs=3, steps=2, seed=1)
 
     assert 3 == len(found)
     assert all(seconds > 0 for pair in found for seconds in pair)
+    assert 6 == len(closing)
+    assert all(seconds > 0 for seconds in closing)
+    assert 101 == len(more)
 
 
 def test_both_sides_train_one_network(monkeypatch):
@@ -121,6 +47,9 @@ def test_the_command_prints_one_line(monkeypatch, capsys):
     )
     assert found["low"] <= found["ratio"] <= found["high"]
     assert found["bare_step_ms"] > 0
+    assert found["host_us_low"] <= found["host_us"] <= found["host_us_high"]
+    assert found["host_us"] / 1e3 / found["bare_step_ms"] == pytest.approx(found["host_share"])
+    assert found["closing_us"] > 0
 
 
 @pytest.mark.parametrize("options", [["--pairs", "5"], ["--steps", "0"], ["--threads", "0"]])

@@ -1,0 +1,102 @@
+"""Blocks of two loops that train the same, in pairs, and the exact interval of their median."""
+
+from __future__ import annotations
+
+import math
+import statistics
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from perf.training.clocks import HostClock
+from perf.training.loaders import LoaderPlan, native_loader
+from perf.training.loop import train
+from perf.training.meter import Meter, Watched
+from perf.training.paired import FEWEST_PAIRS, Block, Nothing, Pairs, bare, median_interval
+from perf.training.ring import RingLoader
+from tests.perf.training.helpers import TinyWorkload, separable
+
+CPU = torch.device("cpu")
+
+
+def ring() -> RingLoader:
+    plan = LoaderPlan(8, 0, 0, 1, distributed=False, pin_memory=False, seed=1)
+    return RingLoader(native_loader(separable(80, 1), plan), CPU)
+
+
+def trained(instrumented: bool) -> torch.Tensor:
+    """Parameters after a block of 20 steps from one seed."""
+    torch.manual_seed(1)
+    model = TinyWorkload().build_model()
+    batches, optimizer = Block(ring(), 20), TinyWorkload().make_optimizer(model)
+    if instrumented:
+        meter = Meter(
+            HostClock(), warmup_steps=0, rewarm_steps=0, timed_steps=50, min_seconds=0.0, stop_when_timed=True
+        )
+        train(model, CPU, Watched(batches, meter), TinyWorkload.loss_function, optimizer, meter)
+        assert 20 == meter.total_steps
+    else:
+        bare(model, CPU, batches, TinyWorkload.loss_function, optimizer)
+    return torch.cat([parameter.flatten() for parameter in model.parameters()])
+
+
+def test_both_loops_train_the_same():
+    """The ratio compares measuring with not measuring, and nothing else: parameters are equal bit for bit."""
+    assert torch.equal(trained(instrumented=False), trained(instrumented=True))
+
+
+def test_a_block_hands_out_the_rings_batches_in_turn():
+    """As many as asked for, beginning with the first each time."""
+    source = ring()
+    batches = list(Block(source, 19))
+
+    assert 19 == len(batches)
+    assert [source.batches[i % 8] for i in range(19)] == batches
+
+
+@given(st.integers(1, 40), st.sampled_from([0.5, 0.9, 0.95, 0.99]))
+def test_the_interval_is_the_narrowest_that_covers(n, confidence):
+    """The exact coverage of the order statistics is enough, and the next narrower pair's is not."""
+
+    def coverage(k: int) -> float:
+        return 1 - 2 * sum(math.comb(n, i) for i in range(k + 1)) / 2**n
+
+    if coverage(0) < confidence:
+        with pytest.raises(ValueError, match=f"{n} values can't give an interval"):
+            median_interval(range(n), confidence)
+        return
+    low, high = median_interval(range(n), confidence)
+
+    assert n - 1 == low + high
+    assert coverage(low) >= confidence
+    assert low + 1 > high - 1 or coverage(low + 1) < confidence
+
+
+@given(st.lists(st.floats(0.5, 2.0), min_size=FEWEST_PAIRS, max_size=50))
+def test_the_interval_holds_the_median(ratios):
+    """Whatever the order of the values, the median lies inside."""
+    low, high = median_interval(ratios)
+
+    assert low <= statistics.median(ratios) <= high
+
+
+def test_the_fewest_pairs_are_the_fewest_that_cover():
+    """One pair less has no interval of that confidence."""
+    median_interval(range(FEWEST_PAIRS))
+    with pytest.raises(ValueError, match="take more"):
+        median_interval(range(FEWEST_PAIRS - 1))
+
+
+def test_pairs_change_their_order():
+    """Bare, instrumented, instrumented, bare: whatever drifts is shared by both sides."""
+    sides = []
+    pairs = Pairs(ring(), CPU, 2, *[Nothing(torch.zeros(()))] * 3)
+    plain = pairs._block
+    pairs._block = lambda side: sides.append(side) or plain(side)
+    found = pairs.take(3)
+
+    assert ["bare", "instrumented", "instrumented", "bare", "bare", "instrumented"] == sides[4:]
+    assert 3 == len(found)
+    assert 6 == len(pairs.closing)
