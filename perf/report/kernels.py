@@ -50,7 +50,8 @@ def kernels_in_words(facts: Mapping[str, Any], rows: int = 5) -> list[str]:
         f"In {facts['steps']} traced steps ({facts['seconds'] * 1e3:.4g} ms) most time is in: {top}."
     ]
     if busy is not None:
-        sentences.append(f"The device is busy for {busy:.1%} of that time.")
+        own = busy * facts["seconds"] / facts["steps"]
+        sentences.append(f"The device is busy for {busy:.1%} of that time: {own * 1e3:.4g} ms a step.")
     return sentences
 
 

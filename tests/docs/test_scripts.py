@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import re
 import subprocess
@@ -97,3 +98,33 @@ def test_every_kept_run_is_whole_and_names_no_folder_of_its_machine():
         assert [] == re.findall(r"[\"' ](?:/root|/home|/tmp|/opt|/work)/[^\"' ]*", text), folder
         lines = (folder / "records.jsonl").read_text(encoding="utf-8").splitlines()
         assert len(lines) == len(load(folder).records)
+
+
+def test_a_trace_is_told_by_what_its_device_did(tmp_path):
+    """Two steps of 1 ms, in each a kernel of 0.2 ms and a copy of 0.05; ranges and operators are no work."""
+    events = []
+    for begin in (0.0, 1000.0):
+        events += [
+            {"ph": "X", "cat": "user_annotation", "name": "step", "ts": begin, "dur": 1000.0},
+            {"ph": "X", "cat": "cpu_op", "name": "aten::addmm", "ts": begin, "dur": 500.0},
+            {
+                "ph": "X",
+                "cat": "kernel",
+                "name": "gemm",
+                "ts": begin + 100,
+                "dur": 200.0,
+                "args": {"device": 0},
+            },
+            {"ph": "X", "cat": "gpu_memcpy", "name": "HtoD", "ts": begin, "dur": 50.0, "args": {"device": 0}},
+        ]
+    path = tmp_path / "trace.json.gz"
+    path.write_bytes(gzip.compress(json.dumps({"traceEvents": events}).encode()))
+    done = script("traced.py", str(path))
+
+    assert (0, "") == (done.returncode, done.stderr)
+    assert [
+        "trace.json.gz",
+        "2 steps of 1 ms, device busy 25.0%, 0.25 ms and 2 kernels, copies and fills a step",
+        "   80.0%      1 a step  gemm",
+        "   20.0%      1 a step  HtoD",
+    ] == done.stdout.splitlines()
