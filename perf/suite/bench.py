@@ -18,6 +18,7 @@ from perf.suite.plan import (
     in_the_tutorials_loop,
     launches_planned,
     order_of_round,
+    takes_extra,
 )
 from perf.suite.source import Measurement, pick
 
@@ -58,7 +59,10 @@ class Bench:
     worker
         Name of the xdist worker, or empty: part of launch names, so that two workers never use one.
     extras
-        Launches of each variant beside the judged ones: ``line-profile``, ``phases``, ``torch-trace``, ``nsys``.
+        Launches beside the judged ones of each variant that has such: ``line-profile``, ``phases``, ``torch-trace``,
+        ``nsys``.
+    named
+        Whether a test of the run names a member. Only those get launches of `extras`.
     room
         Makes room on the node for some members of a group while they are measured, and yields the cores that they may
         keep busy. Left out, the context's.
@@ -78,6 +82,7 @@ class Bench:
         *,
         worker: str = "",
         extras: tuple[str, ...] = (),
+        named: Callable[[Member], bool] = lambda member: True,
         room: Callable[[Sequence[Member]], contextlib.AbstractContextManager[int]] | None = None,
         keep: Callable[[int], None] = lambda gpus: None,
         affords: Callable[[Sequence[Member], int], bool] = lambda members, launches: True,
@@ -91,6 +96,7 @@ class Bench:
         self._words = words
         self._worker = worker
         self._extras = extras
+        self._named = named
         self._affords = affords
         self._taken: dict[str, _Taken] = {}
         self._number = 0
@@ -189,18 +195,18 @@ class Bench:
         profile = self._context.profile.name
         members = [m for m in group.members if m.runs_in(profile) and self._runnable(m)]
         rounds = launches_planned(group, self._context.profile)
-        profiled = [m for m in members if m.variant.mode != "io" and m.plan != "rates"]
-        self._event("planned", group.name, total=len(members) * rounds + len(profiled) * len(self._extras))
-        if rounds == 1 and not self._extras:
+        named = [member for member in members if self._named(member)]
+        beside = [(extra, m) for extra in self._extras for m in named if takes_extra(m.variant, extra)]
+        self._event("planned", group.name, total=len(members) * rounds + len(beside))
+        if rounds == 1 and not beside:
             self._largest_first(taken, members)
             return taken
         with self._roomy(taken, members, ""):
             for round_number in range(rounds):
                 for member in order_of_round(members, round_number):
                     self._one(taken, member, round_number, of=rounds)
-            for extra in self._extras:
-                for member in profiled:
-                    self._one(taken, member, 0, of=1, extra=extra)
+            for extra, member in beside:
+                self._one(taken, member, 0, of=1, extra=extra)
         return taken
 
     def _largest_first(self, taken: _Taken, members: Sequence[Member]) -> None:

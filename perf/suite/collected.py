@@ -61,6 +61,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         items.sort(key=lambda item: ranks.get(group_of_node_id(item.nodeid) or "", -1))
 
 
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Note which members the selected tests name."""
+    named = frozenset(member for item in session.items for member in members_of(item))
+    session.config.stash[SESSION].named = named
+
+
 def _in_profile(item: pytest.Item, options: Options) -> bool:
     return all(member.runs_in(options.profile) for member in members_of(item))
 

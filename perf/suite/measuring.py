@@ -6,7 +6,7 @@ import dataclasses
 import functools
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 
@@ -57,10 +57,25 @@ INFRASTRUCTURE_ERRORS = (
 
 
 class Measuring:
-    """What one process needs to measure. Everything is found out once, when it is first needed."""
+    """What one process needs to measure. Everything is found out once, when it is first needed.
 
-    def __init__(self, options: Options, run: records.Run, worker: str) -> None:
+    Parameters
+    ----------
+    options, run, worker
+        As of `perf.suite.session.Session`.
+    named
+        Whether a selected test names a member.
+    """
+
+    def __init__(
+        self,
+        options: Options,
+        run: records.Run,
+        worker: str,
+        named: Callable[[Member], bool] = lambda member: True,
+    ) -> None:
         self._options = options
+        self._named = named
         self._run = run
         self._worker = worker
         self.stacks = Stacks(options, run)
@@ -134,6 +149,7 @@ class Measuring:
                 part for part in (options.job_folder.name if options.job_folder else "", self._worker) if part
             ),
             extras=options.extras,
+            named=self._named,
             room=functools.partial(self._room, context),
             keep=self.rooms.keep,
             affords=self.budget.affords,

@@ -172,6 +172,11 @@ def has_phases(variant: Variant) -> bool:
     return variant.mode != "io" and variant.workload != MACHINE and "cuda_graph" not in variant.optimizations
 
 
+def takes_extra(variant: Variant, extra: str) -> bool:
+    """Say whether a variant has launches for a profile (see `perf.suite.options.EXTRAS`)."""
+    return has_phases(variant) if extra == "phases" else in_the_tutorials_loop(variant)
+
+
 def in_the_tutorials_loop(variant: Variant) -> bool:
     """Say whether a variant trains in the loop that traces and line profiles are of (`perf.training.epochs`)."""
     own_step = variant.precision in ("fp16", "bf16") or not {*variant.optimizations} <= {*OF_THE_LOOP}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import tempfile
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from perf import records
@@ -13,6 +13,7 @@ from perf.catalogue import Member
 from perf.report.text import duration
 from perf.suite.costs import START_SECONDS, expected_seconds
 from perf.suite.options import Options
+from perf.suite.plan import takes_extra
 from perf.suite.planning import Part, Planned, beside, one_by_one, parts_of, rank, told
 from perf.suite.selection import Machine, Need, members_here, why_not
 from perf.suite.stacks import Stacks
@@ -25,7 +26,7 @@ def machine_of(options: Options) -> Machine:
 
 
 def lines_of(
-    options: Options, tests: Iterable[tuple[Need, Sequence[Member]]], machine: Machine, processes: int
+    options: Options, tests: Sequence[tuple[Need, Sequence[Member]]], machine: Machine, processes: int
 ) -> list[str]:
     """Return the plan in lines.
 
@@ -39,6 +40,7 @@ def lines_of(
     device, profile = machine.device(options.device), options.sized_profile
     reasons: Counter[str] = Counter()
     groups: dict[str, None] = {}
+    named = {member for _, members in tests for member in members}
     for need, members in tests:
         reason = why_not(need, machine, device)
         if reason:
@@ -49,7 +51,7 @@ def lines_of(
         [member for group in groups for member in members_here(group, profile.name, machine, device)],
         profile,
         functools.partial(expected_seconds, launcher=options.launcher_on("cuda")),
-        len(options.extras),
+        lambda m: sum(takes_extra(m.variant, extra) for extra in options.extras) if m in named else 0,
     )
     planned, left_out, how = _placed(parts, options, machine, device, processes)
     lines = told(planned, reasons, start=START_SECONDS, how=how)

@@ -74,11 +74,11 @@ def parts_of(
     members: Iterable[Member],
     profile: Profile,
     expected: Callable[[Member], float | None],
-    extras: int = 0,
+    extras: Callable[[Member], int] = lambda member: 0,
 ) -> list[Part]:
     """Return the parts for all members that run here, in the order in which their groups first come.
 
-    `extras` is how many launches each member gets beside the judged ones.
+    `extras` says how many launches a member gets beside the judged ones.
     """
     by_group: dict[str, list[Member]] = {}
     for member in members:
@@ -93,14 +93,16 @@ def _part(
     members: Sequence[Member],
     profile: Profile,
     expected: Callable[[Member], float | None],
-    extras: int,
+    extras: Callable[[Member], int],
 ) -> Part:
-    launches = launches_planned(GROUPS[group], profile) + extras
+    counted = [(m, launches_planned(GROUPS[group], profile) + extras(m)) for m in members]
+    launches = sum(count for _, count in counted)
     each = sorted(((m.variant.gpus, expected(m)) for m in members), key=lambda one: -one[0])
-    if launches > 1:
-        known = [seconds for _, seconds in each if seconds is not None]
-        each = [(each[0][0], launches * sum(known) if len(known) == len(each) else None)]
-    return Part(group, launches * len(members), tuple(each))
+    if launches > len(members):
+        known = [(count, seconds) for m, count in counted if (seconds := expected(m)) is not None]
+        whole = sum(count * seconds for count, seconds in known) if len(known) == len(members) else None
+        each = [(each[0][0], whole)]
+    return Part(group, launches, tuple(each))
 
 
 def one_by_one(parts: Sequence[Part], budget: float | None = None) -> tuple[list[Planned], list[Part]]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from perf import records
-from perf.catalogue import COMPARING
+from perf.catalogue import COMPARING, Member
 from perf.suite.options import Options
 from perf.suite.outcomes import outcome_of
 
@@ -43,6 +43,8 @@ class Session:
         part_of = options.job_folder.parent.parent.name if options.job_folder else ""
         self._run = records.Run(folder, part_of) if folder else None
         self._drawing: Drawing | None = None
+        self.named: frozenset[Member] = frozenset()
+        """Members that the selected tests name, once they are collected."""
 
     @property
     def has_run(self) -> bool:
@@ -73,7 +75,7 @@ class Session:
         """The stack, the machine, and where launches come from."""
         from perf.suite.measuring import Measuring
 
-        return Measuring(self.options, self.run, self.worker)
+        return Measuring(self.options, self.run, self.worker, lambda member: member in self.named)
 
     @functools.cached_property
     def references(self) -> list[ReferenceFile]:

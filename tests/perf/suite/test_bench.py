@@ -10,7 +10,7 @@ from perf.catalogue import GROUPS
 from perf.profiles import PROFILES
 from perf.suite.bench import Bench
 from perf.suite.kept import NotStored, Stored
-from perf.suite.plan import Context
+from perf.suite.plan import Context, takes_extra
 from perf.suite.source import Measurement, pick
 
 SINGLE, DDP1, DDP2 = PAIR_GROUP.members
@@ -27,7 +27,7 @@ def bench(tmp_path, launched):
     """A bench over a launcher that returns at once; members can be told to fail or not to run."""
 
     def make(
-        *, fail=(), fail_when=lambda spec: False, runnable=lambda member: True, extras=(), profile="quick"
+        *, fail=(), fail_when=lambda spec: False, runnable=lambda member: True, profile="quick", **settings
     ) -> Bench:
         def launch(spec: contract.LaunchSpec) -> contract.LaunchRecord:
             launched.append(spec)
@@ -38,7 +38,7 @@ def bench(tmp_path, launched):
 
         context = Context("run", PROFILES[profile], 2, "/cache", None)
         run = records.Run.create(tmp_path, "run")
-        return Bench(context, run, launch, runnable, lambda record: "fine", extras=extras)
+        return Bench(context, run, launch, runnable, lambda record: "fine", **settings)
 
     return make
 
@@ -168,6 +168,33 @@ def test_extra_launches_are_recorded_and_never_judged(bench, launched, tmp_path)
     assert 5 == len(source.measure(SINGLE).launches)
     assert 3 == sum(s.line_profile for s in launched)
     assert 18 == len(records.Run(tmp_path / "run").records())
+
+
+def test_only_what_a_selected_test_names_is_profiled(bench, launched, tmp_path):
+    """The group is measured whole, whatever is selected; a profile is of no use to anybody else."""
+    source = bench(extras=("line-profile", "phases"), named=lambda member: member == DDP1)
+    source.measure(SINGLE)
+
+    assert 15 == sum(not (s.line_profile or s.phases) for s in launched)
+    assert [DDP1.variant.id] == [s.variant for s in launched if s.line_profile]
+    assert [DDP1.variant.id] == [s.variant for s in launched if s.phases]
+    events = records.read_lines(tmp_path / "run" / records.EVENTS, records.Event)
+    assert [17] == [event.total for event in events if event.kind == "planned"]
+
+
+def test_what_has_no_such_profile_is_not_launched_for_it():
+    """A rung in half precision has a step of its own, and a CUDA graph is replayed as one piece."""
+    rungs = GROUPS["ladder@mnist_cnn-gpu"].members
+    taken = {
+        extra: {m.variant.precision for m in rungs if takes_extra(m.variant, extra)}
+        for extra in ("torch-trace", "phases")
+    }
+
+    assert {"fp32", "tf32"} == taken["torch-trace"]
+    assert {"fp32", "tf32", "fp16", "bf16"} == taken["phases"]
+    assert not any(
+        "cuda_graph" in m.variant.optimizations and takes_extra(m.variant, "phases") for m in rungs
+    )
 
 
 def test_an_extra_launch_that_fails_takes_no_verdict_away(bench):

@@ -107,6 +107,15 @@ def test_what_nobody_knows_is_planned_without_times():
     assert ["–", "a", "0", "1", "–"] == lines[1].split()
 
 
+def test_launches_for_profiles_are_planned_for_those_that_have_them():
+    """Three members with five launches each, one of them with two more of 10 s."""
+    members = GROUPS["dp@mnist_cnn-gpu"].members
+    extras = {members[0]: 2}
+    (part,) = parts_of(members, PROFILES["full"], lambda member: 10.0, lambda member: extras.get(member, 0))
+
+    assert (17, ((2, 170.0),)) == (part.launches, part.stages)
+
+
 def test_sides_that_are_launched_in_turn_hold_their_gpus_for_all_of_it():
     """A judged group has one stage of its largest member's GPUs, others one a launch, the largest first."""
     judged, scaling = (

@@ -343,6 +343,19 @@ def test_a_line_profile_that_the_stack_cannot_make_ends_the_run_before_its_first
     assert any(record.line_profiles for record in with_it.run.records())
 
 
+@pytest.mark.parametrize("words", [(), ("-n", "2")], ids=["one process", "two"])
+def test_a_profile_is_taken_of_what_is_selected_and_planned_so(suite, words):
+    """Its group is measured whole; the loader alone and data on the device are not profiled for nobody."""
+    selected = ("perf", "--phases", "--profile=quick", "-k", "mnist_cnn-single-1cpu-fp32-native]", *words)
+    run = suite(*selected).run
+    found = [record for record in run.records() if record.phase_seconds is not None]
+
+    assert ["mnist_cnn-single-1cpu-fp32-native"] == [record.variant for record in found]
+    assert len({record.variant for record in run.records()}) > 1
+    if not words:
+        assert f"{len(run.records())} launches" in suite(*selected, "--plan").output
+
+
 def test_every_judged_group_gets_the_launches_that_were_asked_for(suite):
     """--launches takes the place of the profile's number, in every judged group."""
     done = suite("perf/test_ddp.py", "--profile", "smoke", "--launches", "2", cores=2)
