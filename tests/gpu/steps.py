@@ -119,7 +119,7 @@ STEPS = (
     ),
     Step("solution", full("solution"), seconds=120),
     # What the run of 2026-11-29 had not reached of whole-unet3d.
-    Step("unet3d-rest", full("unet3d- and (b256 or default-native)"), seconds=180),
+    Step("unet3d-rest", full("unet3d- and (b256 or default-native)"), seconds=300),
     Step(
         "traces-one",
         full(
