@@ -1,7 +1,7 @@
 """Tells what traces hold: ``python docs/measurements/traced.py TRACE.json.gz …``.
 
-For each one: steps, how long one took, for how much of the time a device was busy, the device's own work a step, and
-what takes the most of that.
+For each one: steps, how long one took, for how much of the time a device was busy, the device's own work a step (of
+several devices the mean), and what takes the most of the work of all.
 """
 
 from __future__ import annotations
@@ -24,6 +24,8 @@ def told(events: Iterable[Mapping[str, Any]]) -> list[str]:
     events = [dict(event) for event in events]
     steps = [e for e in events if e["name"] == "step" and e.get("cat") == "user_annotation"]
     work = [e for e in events if e.get("cat") in tracefile.ON_DEVICE]
+    if not steps or not work:
+        return ["no step of the suite's, or no work of a device: nothing to tell"]
     spans = [(e["ts"], e["ts"] + e["dur"]) for e in steps + work]
     seconds = (max(end for _, end in spans) - min(begin for begin, _ in spans)) / 1e6
     busy = tracefile.busy_share(events, seconds) or 0.0

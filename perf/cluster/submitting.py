@@ -152,7 +152,9 @@ def plan_jobs(
     options: Sequence[str],
 ) -> Plan:
     """Collect and gather. `options` are those that stackproof itself gives pytest."""
-    extras = sum(1 for extra in ("--line-profile", "--phases") if extra in wish.arguments)
+    extras = sum(
+        1 for extra in ("--line-profile", "--phases", "--torch-trace", "--nsys") if extra in wish.arguments
+    )
     tests = collect(wish, [*options, f"--site={site.path}", f"--stack={stack}"])
     return make_plan(tests, site, profile, device, most_nodes=most_nodes, extras=extras)
 

@@ -11,8 +11,8 @@ ABSENT = "–"
 
 DIFFERENCE_COLUMNS = ("fact", "old stack", "new stack")
 
-_UNTOLD = ("passed_over", "gpus")
-"""Facts that say how a stack was found, and what the machine has: no property of the stack."""
+_UNTOLD = ("passed_over", "gpus", "line_profiler")
+"""Facts that say how a stack was found, what the machine has, and what can be profiled: no property of the stack."""
 
 _MEASURED = ("product_error", "first_batch", "compiled.seconds", "precision.scaler.scale")
 """What is read back beside settings and is a measurement: it differs from launch to launch."""

@@ -11,7 +11,9 @@ from typing import Any
 
 from perf import contract, records
 from perf.catalogue import GROUPS, Group, Member
+from perf.launch.failure import NotAvailable
 from perf.suite.plan import (
+    NO_EXTRA,
     Context,
     build_spec,
     has_phases,
@@ -119,7 +121,15 @@ class Bench:
         return [self._measurement(self._taken[m.group], m, test) for m in members]
 
     def profiled(self, member: Member, extra: str) -> contract.LaunchRecord:
-        """Return the member's launch for a profile (see `extras`); it is taken if the run has none yet."""
+        """Return the member's launch for a profile (see `extras`); it is taken if the run has none yet.
+
+        Raises
+        ------
+        NotAvailable
+            If such a variant has none.
+        """
+        if not takes_extra(member.variant, extra):
+            raise NotAvailable(f"{extra}: {NO_EXTRA}")
         taken = self._group(GROUPS[member.group])
         found = self.watched([member], extra, 1)[member.id]
         if not found:
@@ -243,8 +253,8 @@ class Bench:
     ) -> None:
         """Take one launch. A member that failed once is not launched again for the same purpose.
 
-        The group's rounds, the launches added for one test and the extra ones are purposes of their own: a stack
-        without line_profiler still gets its verdicts, and no test ends with another test's failure.
+        The group's rounds, the launches added for one test and the extra ones are purposes of their own: where a trace
+        fails there still are verdicts, and no test ends with another test's failure.
         """
         purpose = (member.id, escalation or extra)
         replaces = ""

@@ -41,22 +41,26 @@ BY_FORK = {
     ("machine", "rates", "ddp"): 5.1,
 }
 """Seconds of one launch by fork: workload, plan, strategy. Medians of H200s in docs/measurements, of the newest folder
-that has any, by ``python docs/measurements/launch_seconds.py FOLDER``; `unet3d`'s are of precision ``default``, the
-others fp32. Epochs at 224 took 72.5 and 146.1 s with validations four times as long, of which three quarters are taken
-off here."""
+that has any on as many GPUs, by ``python docs/measurements/launch_seconds.py FOLDER``; `unet3d`'s are of precision
+``default``, the others fp32. Epochs at 224 took 72.5 and 146.1 s with validations four times as long, of which three
+quarters are taken off here."""
 
 SYNTHETIC = {
     ("unet3d", "fp32"): 13.1,
     ("unet3d", "tf32"): 8.8,
     ("unet3d", "fp16"): 10.0,
-    ("unet3d", "bf16"): 6.6,
+    ("unet3d", "bf16"): 6.5,
 }
-"""Windows without a loader, by workload and precision, where both make it another launch: fp32 and bf16 (autotuned 3 s
-more) of 2026-11-29-h200-again, tf32 and fp16 of 2026-11-29-h200-x2, whose windows were a second longer."""
+"""Windows without a loader, by workload and precision, where both make it another launch: fp32 and bf16 of
+2026-11-29-h200-again, tf32 and fp16 of 2026-11-29-h200-x2, whose windows were a second longer."""
 
-OF_BATCH = {("unet3d", 64): 24.1, ("unet3d", 128): 46.1, ("unet3d", 256): 92.0}
-"""Windows of fp32 without a loader at batches that a device needs longer for, of 2026-11-29-h200-again: fifty steps of
-0.36 and 0.71 s. That of 256 was not measured to its end; it is taken to be twice that of 128."""
+OF_BATCH = {("unet3d", 16): 7.9, ("unet3d", 64): 24.1, ("unet3d", 128): 46.1, ("unet3d", 256): 92.0}
+"""Windows of fp32 without a loader at other batches, of 2026-11-29-h200-again: at 64 and 128 fifty steps of 0.36 and
+0.71 s. That of 256 was not measured to its end; it is taken to be twice that of 128."""
+
+AUTOTUNED = {("unet3d", "fp32"): 21.3, ("unet3d", "bf16"): 3.4}
+"""What cuDNN's search adds, by workload and precision: 39.1 for 17.8 s of 2026-11-29-h200-x2, and 9.9 for 6.5 of
+2026-11-29-h200-again. To `mnist_cnn` and `resnet50` nothing that could be told."""
 
 FRESH = {"single": 8.3, "dp": 8.3, "ddp": 11.6}
 """What a fresh start of `mnist_cnn` takes longer: 12.2 for 3.9 s, and for DDP 18.4 for 6.8 s, on H100s and H200s."""
@@ -96,6 +100,8 @@ def expected_seconds(member: Member, launcher: str) -> float | None:
         seconds = BY_FORK.get((variant.workload, member.plan, "single"), UNKNOWN) + several
     if "compile" in variant.optimizations:
         seconds += COMPILED
+    if "autotune" in variant.optimizations:
+        seconds += AUTOTUNED.get((variant.workload, variant.precision), 0.0)
     return seconds + (0.0 if launcher == "fork" else FRESH[variant.strategy])
 
 

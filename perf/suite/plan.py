@@ -172,6 +172,13 @@ def has_phases(variant: Variant) -> bool:
     return variant.mode != "io" and variant.workload != MACHINE and "cuda_graph" not in variant.optimizations
 
 
+NO_EXTRA = (
+    "line profiles and traces are of the tutorials' loop, and mixed precision, another memory format and a CUDA graph "
+    "train in a step of their own; a CUDA graph has no phases, since it is replayed as one piece"
+)
+"""Why some variants have no launch for a profile."""
+
+
 def takes_extra(variant: Variant, extra: str) -> bool:
     """Say whether a variant has launches for a profile (see `perf.suite.options.EXTRAS`)."""
     return has_phases(variant) if extra == "phases" else in_the_tutorials_loop(variant)

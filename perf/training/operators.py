@@ -29,9 +29,18 @@ OVERHEADS = frozenset(
 """What CUPTI (CUpti_ActivityOverheadKind) says of its own work: the profiler lists it among the operators, with time of
 a device, on H200s 25 ms of a step of 79. No step without a profiler has it."""
 
-SHADOWED = ("Optimizer.", "enumerate(DataLoader)", "ProfilerStep")
+SHADOWED = (
+    "Optimizer.",
+    "enumerate(DataLoader)",
+    "DistributedDataParallel.",
+    "DataParallel.",
+    "nccl:",
+    "Torch-Compiled Region",
+    "## Call CompiledFxGraph",
+    "ProfilerStep",
+)
 """How ranges begin that torch itself gives. Each has a shadow on the device, from its first kernel to its last: the
-kernels' own time, and the gaps between them."""
+kernels' own time, and the gaps between them. Newer torch says of an event that it is such a range."""
 
 MICROSECOND = 1e-6
 
@@ -84,7 +93,8 @@ class OperatorWatch:
 
 def _is_shadow(event: Any) -> bool:
     on_device = "CUDA" in str(getattr(event, "device_type", ""))
-    return on_device and str(event.key).startswith(SHADOWED)
+    is_range = getattr(event, "is_user_annotation", False) or str(event.key).startswith(SHADOWED)
+    return on_device and is_range
 
 
 def _device_time(event: Any) -> float:

@@ -19,7 +19,8 @@ ON_DEVICE = ("kernel", "gpu_memcpy", "gpu_memset")
 def read_events(path: str) -> list[dict[str, Any]]:
     """Return the events of a trace, ``.json.gz``, that have a duration; ``ts`` and ``dur`` are microseconds."""
     with gzip.open(path, "rt", encoding="utf-8", errors="replace") as file:
-        events = json.load(file)["traceEvents"]
+        # Not strict: a name may hold a control character.
+        events = json.load(file, strict=False)["traceEvents"]
     return [event for event in events if event.get("ph") == "X"]
 
 

@@ -177,7 +177,10 @@ def _nothing(needed: int, steps: int) -> str:
 
 def _facts_of(seen: profile, path: str, seconds: float, on_gpu: bool) -> dict[str, Any]:
     """Return a finished profile's table and shares, from what was written and, of operators, from the profile."""
-    events = tracefile.read_events(path)
+    try:
+        events = tracefile.read_events(path)
+    except (ValueError, KeyError, TypeError) as error:
+        raise NotInForce(f"the trace that torch wrote to {path} can't be read: {error!r:.200}") from error
     rows = tracefile.device_rows(events) if on_gpu else _operators(seen)
     whole = sum(row["seconds"] for row in rows)
     return {

@@ -128,3 +128,14 @@ def test_a_trace_is_told_by_what_its_device_did(tmp_path):
         "   80.0%      1 a step  gemm",
         "   20.0%      1 a step  HtoD",
     ] == done.stdout.splitlines()
+
+
+def test_a_trace_without_a_device_has_nothing_to_tell(tmp_path):
+    """A CPU's trace, in one sentence."""
+    events = [{"ph": "X", "cat": "user_annotation", "name": "step", "ts": 0.0, "dur": 1000.0}]
+    path = tmp_path / "trace.json.gz"
+    path.write_bytes(gzip.compress(json.dumps({"traceEvents": events}).encode()))
+    done = script("traced.py", str(path))
+
+    assert (0, "") == (done.returncode, done.stderr)
+    assert "no work of a device: nothing to tell" in done.stdout

@@ -12,6 +12,7 @@ def test_versions_and_defaults_that_differ_are_named_by_path():
         "cuda": None,
         "defaults": {"ddp.bucket_cap_mb": 25},
         "passed_over": ["x"],
+        "line_profiler": True,
         "gpus": [],
     }
     new = {"torch": "2.14.1", "cuda": None, "defaults": {"ddp.bucket_cap_mb": None, "new": True}, "gpus": [1]}

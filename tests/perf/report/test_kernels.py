@@ -57,7 +57,7 @@ def test_the_device_is_said_to_be_busy_or_not():
     said = " ".join(kernels_in_words(FACTS))
 
     assert "gemm<float> 80.0% (20 calls)" in said
-    assert "busy for 50.0%" in said
+    assert "busy for 50.0% of that time: 2.5 ms a step." in said
     assert "busy" not in " ".join(kernels_in_words({**FACTS, "device_busy_share": None}))
 
 

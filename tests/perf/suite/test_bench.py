@@ -7,6 +7,7 @@ from launch_records import PAIR_GROUP, record_of
 
 from perf import contract, records
 from perf.catalogue import GROUPS
+from perf.launch.failure import NotAvailable
 from perf.profiles import PROFILES
 from perf.suite.bench import Bench
 from perf.suite.kept import NotStored, Stored
@@ -182,7 +183,28 @@ def test_only_what_a_selected_test_names_is_profiled(bench, launched, tmp_path):
     assert [17] == [event.total for event in events if event.kind == "planned"]
 
 
-def test_what_has_no_such_profile_is_not_launched_for_it():
+def test_what_has_no_such_profile_is_not_launched_for_it(tmp_path, launched):
+    """Neither with its group nor for its test, which is skipped with the reason."""
+    group = GROUPS["ladder@mnist_cnn-gpu"]
+    half = next(m for m in group.members if m.variant.precision == "bf16")
+
+    def launch(spec):
+        launched.append(spec)
+        member = next(m for m in group.members if m.variant.id == spec.variant)
+        return record_of(member, launch=spec.launch, trace_facts=[{}] if spec.trace else [])
+
+    context, run = Context("run", PROFILES["full"], 2, "/cache", None), records.Run.create(tmp_path, "run")
+    source = Bench(context, run, launch, lambda m: True, lambda record: "fine", extras=("torch-trace",))
+    source.measure(half)
+    traced = [spec for spec in launched if spec.trace]
+
+    assert {"fp32", "tf32"} == {spec.precision for spec in traced}
+    with pytest.raises(NotAvailable, match="torch-trace: .* a step of their own"):
+        source.profiled(half, "torch-trace")
+    assert traced == [spec for spec in launched if spec.trace]
+
+
+def test_which_variants_have_which_profiles():
     """A rung in half precision has a step of its own, and a CUDA graph is replayed as one piece."""
     rungs = GROUPS["ladder@mnist_cnn-gpu"].members
     taken = {
@@ -198,7 +220,7 @@ def test_what_has_no_such_profile_is_not_launched_for_it():
 
 
 def test_an_extra_launch_that_fails_takes_no_verdict_away(bench):
-    """A stack without line_profiler still has its judged launches."""
+    """Where a profile fails, as on a full disk, the judged launches are there."""
     source = bench(extras=("line-profile",), fail_when=lambda spec: spec.line_profile)
 
     assert 5 == len(source.measure(SINGLE).launches)

@@ -341,6 +341,9 @@ def test_a_line_profile_that_the_stack_cannot_make_ends_the_run_before_its_first
     assert not (done.run.folder / "records.jsonl").exists()
     with_it = suite(*words, stack_facts={"line_profiler": True})
     assert any(record.line_profiles for record in with_it.run.records())
+    not_asked = suite("perf", "-k", "loader and mnist_cnn and cpu", stack_facts={"line_profiler": False})
+    assert not_asked.run.records()
+    assert not_asked.status == 0
 
 
 @pytest.mark.parametrize("words", [(), ("-n", "2")], ids=["one process", "two"])

@@ -29,6 +29,7 @@ class Listing:
                 key=name,
                 count=20,
                 device_type=f"DeviceType.{where}",
+                is_user_annotation=name == "a range of somebody's",
                 self_cpu_time_total=host,
                 self_device_time_total=device,
             )
@@ -39,6 +40,10 @@ class Listing:
                 ("Lazy Function Loading", "CPU", 7000.0, 0.0),
                 ("Optimizer.step#SGD.step", "CPU", 2000.0, 0.0),
                 ("Optimizer.step#SGD.step", "CUDA", 0.0, 30000.0),
+                ("DistributedDataParallel.forward", "CUDA", 0.0, 15000.0),
+                ("nccl:all_reduce", "CUDA", 0.0, 9600.0),
+                ("ncclDevKernel_AllReduce", "CUDA", 0.0, 9600.0),
+                ("a range of somebody's", "CUDA", 0.0, 9000.0),
             )
         ]
 
@@ -55,6 +60,7 @@ def test_what_the_profiler_does_itself_is_no_operator(monkeypatch):
         "aten::conv2d": (2.0, 4e-4, 0.0),
         "sgemm": (2.0, 0.0, 1e-3),
         "Optimizer.step#SGD.step": (2.0, 2e-4, 0.0),
+        "ncclDevKernel_AllReduce": (2.0, 0.0, 9.6e-4),
     }
     assert expected == {
         name: (one.calls, one.host_seconds, one.device_seconds) for name, one in found.items()

@@ -20,7 +20,7 @@ def test_every_pair_has_both_sides():
 
     assert 3 == len(found)
     assert all(seconds > 0 for pair in found for seconds in pair)
-    assert 6 == len(closing)
+    assert 3 == len(closing)
     assert all(seconds > 0 for seconds in closing)
     assert 101 == len(more)
 

@@ -99,4 +99,24 @@ def test_pairs_change_their_order():
 
     assert ["bare", "instrumented", "instrumented", "bare", "bare", "instrumented"] == sides[4:]
     assert 3 == len(found)
-    assert 6 == len(pairs.closing)
+    assert 3 == len(pairs.closing)
+
+
+def test_a_window_ends_behind_its_block(monkeypatch):
+    """Every step is marked, and what a window's end costs is no part of the block, but a time of its own."""
+    order = []
+    plain_step, plain_close = Meter.step, Meter._close
+    monkeypatch.setattr(Meter, "step", lambda self, *more: order.append("step") or plain_step(self, *more))
+    monkeypatch.setattr(Meter, "_close", lambda self: order.append("close") or plain_close(self))
+    monkeypatch.setattr(HostClock, "synchronize", lambda self: order.append("block's end"))
+    Pairs(ring(), CPU, 2, *[Nothing(torch.zeros(()))] * 3)._block("instrumented")
+
+    assert ["step", "step", "block's end", "close"] == order[order.index("step") :][:4]
+
+
+def test_a_loss_of_nothing_costs_what_a_loss_does():
+    """A meter detaches each loss, which makes a tensor; so does that of the network that does nothing."""
+    loss = Nothing(torch.zeros(()))
+
+    assert loss.data is not loss.data
+    assert loss.data.data_ptr() == loss.data.data_ptr()

@@ -83,6 +83,15 @@ def test_a_file_gives_its_events_with_a_duration(tmp_path):
     assert step_on_a_gpu() == read_events(str(path))
 
 
+def test_a_control_character_in_a_name_spoils_no_trace(tmp_path):
+    """torch writes names as they are."""
+    path = tmp_path / "trace.json.gz"
+    text = '{"traceEvents": [{"ph": "X", "cat": "kernel", "name": "a\tb", "ts": 0, "dur": 1}]}'
+    path.write_bytes(gzip.compress(text.encode()))
+
+    assert ["a\tb"] == [found["name"] for found in read_events(str(path))]
+
+
 def test_overlapping_kernels_count_once():
     """Kernels on two streams: the union of their times."""
     assert 5.0 == union([(0.0, 2.0), (1.0, 3.0), (5.0, 7.0), (5.5, 6.0)])

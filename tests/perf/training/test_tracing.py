@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import gzip
+import json
+from types import SimpleNamespace
+
 import pytest
 import torch
 
@@ -41,6 +45,33 @@ def test_a_trace_trains_what_the_loop_trains(tmp_path, cpu):
 
     assert plain.parameters_digest == traced.parameters_digest
     assert plain.trace is plain.trace_facts is None
+
+
+@pytest.mark.parametrize("on_gpu", [False, True])
+def test_the_table_has_a_gpus_kernels_or_a_cpus_operators(tmp_path, on_gpu):
+    """What the file says that the device did; without a device, what the host did by the profiler's own account."""
+    path = tmp_path / "t.json.gz"
+    step = {"ph": "X", "cat": "user_annotation", "name": "step", "ts": 0.0, "dur": 900.0}
+    kernel = {"ph": "X", "cat": "kernel", "name": "gemm", "ts": 100.0, "dur": 250.0, "args": {"device": 0}}
+    path.write_bytes(gzip.compress(json.dumps({"traceEvents": [step, *([kernel] * on_gpu)]}).encode()))
+    operator = SimpleNamespace(key="aten::addmm", count=2, self_cpu_time_total=40.0)
+    seen = SimpleNamespace(key_averages=lambda: [operator])
+    facts = tracing._facts_of(seen, str(path), 1e-3, on_gpu)
+
+    expected = ("gemm", 1, 250e-6) if on_gpu else ("aten::addmm", 2, 40e-6)
+    assert [expected] == [(row["name"], row["calls"], pytest.approx(row["seconds"])) for row in facts["top"]]
+    assert (pytest.approx(0.25) if on_gpu else None) == facts["device_busy_share"]
+    assert pytest.approx(900e-6) == facts["step_seconds"]
+
+
+@pytest.mark.parametrize("text", ["{", "[]", "{}"])
+def test_a_trace_that_cannot_be_read_is_an_error(tmp_path, text):
+    """One sentence that names the file, not a parser's."""
+    path = tmp_path / "t.json.gz"
+    path.write_bytes(gzip.compress(text.encode()))
+
+    with pytest.raises(NotInForce, match=r"t\.json\.gz can't be read"):
+        tracing._facts_of(None, str(path), 1e-3, on_gpu=True)
 
 
 def test_all_reduces_are_in_the_trace(tmp_path, cpu, process_group):
