@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import subprocess
@@ -12,11 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from perf import contract, records
-
 ROOT = Path(__file__).parents[3]
-HERE = Path(__file__).parent / "helpers"
-H100S = ROOT / "docs" / "measurements" / "2026-11-28-h100-whole"
 
 
 def test_a_healthy_smoke_run_ends_with_0_and_leaves_every_file(suite):
@@ -182,53 +177,6 @@ def test_two_workers_measure_every_group_once(suite):
     assert "samples/s" in two.output, "progress is drawn by the controller"
 
 
-def test_stored_launches_are_judged_again_to_the_same_verdicts(suite, tmp_path):
-    """--records measures nothing, gives the same verdicts and says where they were measured."""
-    first = suite("perf", cores=2, steps={"ddp-1cpu": 0.02})
-    stored, verdicts = first.run.folder, first.verdicts
-    again = suite("perf", "--records", str(first.results / "latest"), fail={"mnist": "measured again"})
-
-    assert first.status == again.status == 1, again.output
-    assert verdicts == again.verdicts
-    assert not (again.run.folder / "launches").exists()
-    assert str(stored) in (again.run.folder / "environment.json").read_text()
-
-
-def test_line_profiles_of_stored_launches_go_into_the_new_run(suite):
-    """The H100s' records are judged to the verdicts beside them, and their line profiles are printed and copied."""
-    again = suite("perf", "--records", str(H100S))
-
-    assert 0 == again.status, again.output
-    stored = [json.loads(line) for line in (H100S / "verdicts.jsonl").read_text().splitlines()]
-    # Tests that came later are judged too.
-    assert {v["test"]: v["verdict"] for v in stored}.items() <= again.verdicts.items()
-    assert len(list((H100S / "profiles").iterdir())) == len(list((again.run.folder / "profiles").iterdir()))
-    assert "for data, target in train_loader" in again.output
-    assert "is missing" not in again.output
-
-
-def test_stored_launches_are_copied_once_by_two_workers(suite):
-    """With -n 2 the new run holds each stored launch once."""
-    first = suite("perf/test_ddp.py", cores=2)
-    count = len(first.run.records())
-    again = suite("perf/test_ddp.py", "--records", str(first.run.folder), "-n", "2")
-
-    assert 0 == again.status, again.output
-    assert count == len(again.run.records())
-
-
-def test_a_line_that_was_cut_off_costs_one_launch_only(suite):
-    """Of a run that was killed inside a line the whole launches are judged, and the broken line is said."""
-    first = suite("perf/test_ddp.py", cores=2)
-    file = first.run.folder / "records.jsonl"
-    lines = file.read_text().splitlines(keepends=True)
-    file.write_text("".join([*lines[:-1], lines[-1][: len(lines[-1]) // 2]]))
-    again = suite("perf/test_ddp.py", "--records", str(first.run.folder))
-
-    assert len(lines) - 1 == len(again.run.records())
-    assert f"records.jsonl:{len(lines)}" in again.output
-
-
 def test_a_failing_test_beside_the_perf_tests_is_not_green(suite, tmp_path):
     """pytest's own 1 stays 1 where no perf test failed."""
     failing = tmp_path / "test_beside.py"
@@ -236,32 +184,6 @@ def test_a_failing_test_beside_the_perf_tests_is_not_green(suite, tmp_path):
     done = suite("perf/test_ddp.py", str(failing), cores=2)
 
     assert 1 == done.status, done.output
-
-
-def test_a_smoke_run_is_judged_again_as_smoke(suite):
-    """The profile of stored launches is theirs: inconclusive stays 0, and no group is missing."""
-    first = suite("perf", "--profile", "smoke", cores=2)
-    again = suite("perf", "--records", str(first.run.folder))
-
-    assert 0 == again.status, again.output
-    assert first.verdicts == again.verdicts
-
-
-def test_launches_of_two_hosts_are_not_compared(suite):
-    """A ratio over launches of different hosts is invalid, and says so."""
-    done = suite("perf/test_ddp.py", cores=2, changes={"ddp-1cpu": {"host": ["another"]}})
-
-    assert "invalid" == done.verdicts["test_ddp_overhead_at_world_size_1[ddp@mnist_cnn-cpu-1]"]
-    assert "different hosts" in done.output
-
-
-def test_what_the_stored_runs_lack_is_skipped_with_the_reason(suite):
-    """A test whose launches are not there is skipped, not failed, and says which launches it lacks."""
-    first = suite("perf/test_ddp.py", cores=2)
-    again = suite("perf", "--records", str(first.run.folder), "-rs")
-
-    assert 0 == again.status, again.output
-    assert "holds no launch of mnist_cnn-single-1cpu-fp32-native+epochs" in again.output
 
 
 def test_a_verdict_does_not_depend_on_what_else_is_selected(suite):
@@ -281,16 +203,6 @@ def test_x_does_not_stop_on_inconclusive(suite):
 
     assert 10 == done.status, done.output
     assert 2 == len(done.verdicts)
-
-
-def test_junit_holds_the_verdict_and_no_failure_for_inconclusive(suite):
-    """Inconclusive is a skip with its reason in JUnit; the verdict's numbers are properties of the test."""
-    done = suite("perf/test_ddp.py", cores=2, steps={"ddp-1cpu": 0.012})
-    junit = (done.run.folder / "junit.xml").read_text()
-
-    assert "<failure" not in junit
-    assert 'message="inconclusive: ' in junit
-    assert 'name="verdict" value="inconclusive"' in junit or 'value="inconclusive"' in junit
 
 
 @pytest.mark.parametrize(
@@ -328,35 +240,6 @@ def test_what_a_stack_lacks_is_skipped_with_its_reason(suite):
     assert {"mnist_cnn-single-1gpu-fp32-resident-io", "mnist_cnn-single-1gpu-fp32-batched-io"} <= {
         r.variant for r in done.run.records()
     }
-
-
-def test_a_line_profile_that_the_stack_cannot_make_ends_the_run_before_its_first_launch(suite):
-    """It was asked for: one sentence that names the Python and the remedy, not a failed launch of each variant."""
-    words = ("perf", "--line-profile", "-k", "mnist_cnn-single-1cpu-fp32-native]")
-    done = suite(*words, stack_facts={"line_profiler": False})
-
-    assert 11 == done.status
-    assert "has no line_profiler" in done.output
-    assert "-m pip install line_profiler" in " ".join(done.output.split())
-    assert not (done.run.folder / "records.jsonl").exists()
-    with_it = suite(*words, stack_facts={"line_profiler": True})
-    assert any(record.line_profiles for record in with_it.run.records())
-    not_asked = suite("perf", "-k", "loader and mnist_cnn and cpu", stack_facts={"line_profiler": False})
-    assert not_asked.run.records()
-    assert not_asked.status == 0
-
-
-@pytest.mark.parametrize("words", [(), ("-n", "2")], ids=["one process", "two"])
-def test_a_profile_is_taken_of_what_is_selected_and_planned_so(suite, words):
-    """Its group is measured whole; the loader alone and data on the device are not profiled for nobody."""
-    selected = ("perf", "--phases", "--profile=quick", "-k", "mnist_cnn-single-1cpu-fp32-native]", *words)
-    run = suite(*selected).run
-    found = [record for record in run.records() if record.phase_seconds is not None]
-
-    assert ["mnist_cnn-single-1cpu-fp32-native"] == [record.variant for record in found]
-    assert len({record.variant for record in run.records()}) > 1
-    if not words:
-        assert f"{len(run.records())} launches" in suite(*selected, "--plan").output
 
 
 def test_every_judged_group_gets_the_launches_that_were_asked_for(suite):
@@ -404,153 +287,3 @@ def test_bad_options_are_usage_errors(suite):
     assert "give 1 or more" in nothing.output
     assert "holds no records.jsonl" in no_run.output
     assert "give seconds above 0" in no_limit.output
-
-
-def test_records_keep_to_the_contract(suite):
-    """Every line of a run reads back as the record that it is."""
-    done = suite("perf", "--profile", "smoke", cores=2)
-
-    assert all(isinstance(r, contract.LaunchRecord) for r in done.run.records())
-    assert all(isinstance(v, records.VerdictRecord) for v in done.run.verdicts())
-
-
-def test_a_machine_has_a_card_whose_rates_are_measured_and_unreferenced(suite):
-    """One launch of each group; a rate that the device lacks is skipped with its reason."""
-    done = suite(
-        "perf/test_machine.py", "-rs", "--device", "cuda", cores=8, gpus=2, rates={"matmul_tf32": None}
-    )
-
-    assert 0 == done.status, done.output
-    assert ["machine-single-1gpu", "machine-ddp-2gpu-nccl"] == [r.variant for r in done.run.records()]
-    metrics = {v.metric: v.unit for v in done.run.verdicts()}
-    assert {"matmul_fp32", "host_to_device_pinned", "peer_copy", "all_reduce_unet3d"} < set(metrics)
-    assert {"FLOP/s", "B/s", "1/s"} == set(metrics.values())
-    assert {"unreferenced"} == set(done.verdicts.values())
-    assert "matmul_tf32 can't be had here: the fake stack has none" in done.output
-
-
-def test_smoke_looks_at_the_card_and_at_no_floor(suite):
-    """Its ranks have one thread each, so its rates are not the machine's."""
-    done = suite("perf/test_machine.py", "--profile", "smoke", cores=2)
-
-    assert 0 == done.status, done.output
-    assert "2 passed" in done.output
-    assert not (done.run.folder / records.VERDICTS).exists()
-    assert 2 == len(done.run.records())
-
-
-def test_a_card_without_one_of_its_rates_is_not_whole(suite):
-    """A rate that vanished is a fact, not a slow rate."""
-    done = suite("perf/test_machine.py", "-k", "whole", cores=2, changes={"machine-single": {"rates": {}}})
-
-    assert 1 == done.status, done.output
-
-
-def test_portable_floors_are_judged_only_when_asked_for(suite):
-    """Without the option there is no such test; with it, and no known system, a fraction is unreferenced."""
-    plain = suite("perf", "-k", "portable or known_systems", "--collect-only", "-q", cores=8, gpus=2)
-    asked = suite(
-        "perf/test_portable.py",
-        "-k",
-        "mnist_cnn-single-1gpu-fp32-native]",
-        "--portable-floors",
-        cores=8,
-        gpus=2,
-    )
-
-    assert "no tests collected" in plain.output
-    assert 0 == asked.status, asked.output
-    assert {"unreferenced"} == set(asked.verdicts.values())
-    assert {"machine-single-1gpu", "mnist_cnn-single-1gpu-fp32-native"} < {
-        r.variant for r in asked.run.records()
-    }
-    assert "No known system has a fraction of this variant" in asked.output
-    assert "Of the machine's rates" in asked.output
-
-
-FACTS = {
-    "launch": "l",
-    "rank": 1,
-    "host": "<script>",
-    "gpus": ["5fa5"],
-    "status": "killed by signal 9 (SIGKILL)",
-}
-
-
-def test_who_failed_first_reaches_junit_and_the_report(suite):
-    """Rank, host and GPU of a failed launch are properties of its tests and stand in the report, as text."""
-    done = suite(
-        "perf/test_ddp.py", cores=2, fail={"ddp-1cpu": "rank 1 was killed"}, facts={"ddp-1cpu": FACTS}
-    )
-
-    assert 11 == done.status, done.output
-    junit = (done.run.folder / "junit.xml").read_text(encoding="utf-8")
-    for name, value in (("rank", "1"), ("gpu", "5fa5"), ("host", "&lt;script&gt;")):
-        assert f'<property name="failed_{name}" value="{value}"' in junit
-    assert f'<property name="stackproof_run" value="{done.run.name}"' in junit
-    report = (done.run.folder / "report.html").read_text(encoding="utf-8")
-    assert "rank 1 on &lt;script&gt;, GPU 5fa5: killed by signal 9 (SIGKILL)" in report
-    assert "No answer: " in report
-
-
-def test_an_exact_fact_that_is_wrong_is_in_the_report(suite):
-    """It leaves no judgement, so the report knows it from the outcomes of tests."""
-    done = suite("perf/test_throughput.py", cores=2, changes={"mnist_cnn": {"loss_last": 9.0}})
-
-    assert 1 == done.status, done.output
-    report = (done.run.folder / "report.html").read_text(encoding="utf-8")
-    assert re.search(r"No: \d+ exact facts? (is|are) wrong\.", report)
-    outcomes = records.read_lines(done.run.folder / "tests.jsonl", records.OutcomeRecord)
-    assert "failed" in {outcome.outcome for outcome in outcomes}
-
-
-def test_two_workers_leave_one_report_and_each_test_once(suite):
-    """Under xdist only the controller keeps outcomes and draws."""
-    done = suite("perf/test_ddp.py", "perf/test_loader.py", "-n", "2", cores=2)
-
-    outcomes = records.read_lines(done.run.folder / "tests.jsonl", records.OutcomeRecord)
-    assert len(outcomes) == len({outcome.test for outcome in outcomes})
-    assert 1 == done.output.count(f"report: {done.run.folder / 'report.html'}")
-
-
-def test_a_report_that_cannot_be_drawn_does_not_fail_the_run(suite, tmp_path):
-    """Without plotly there is a line that says so and how to try again; the exit status is the measurement's."""
-    blocked = tmp_path / "blocked"
-    (blocked / "plotly").mkdir(parents=True)
-    (blocked / "plotly" / "__init__.py").touch()
-    done = suite("perf/test_loader.py", "-o", f"pythonpath=. {blocked}", "--profile", "smoke", cores=2)
-
-    assert 0 == done.status, done.output
-    assert (
-        "note: report.html could not be drawn (NoPlotly: the report's pictures need the package plotly"
-        in done.output
-    )
-    assert not (done.run.folder / "report.html").exists()
-
-
-def test_a_planted_fault_marks_every_launch_and_the_run(suite):
-    """Environment and flags name it, so that no planted run can pass for an honest one."""
-    outcome = suite(
-        "perf/test_throughput.py", "--plant", "slow-rank", "-k", "loss_falls and mnist_cnn-ddp-2cpu", cores=2
-    )
-    environment = json.loads((outcome.run.folder / "environment.json").read_text())
-
-    assert "slow-rank" == environment["options"]["plant"]
-    assert outcome.run.records()
-    assert all("planted: slow-rank" in record.flags for record in outcome.run.records())
-
-
-def test_a_fault_can_be_planted_in_launches_only_and_must_be_known(suite):
-    """An unknown name is a usage error with the nearest one; stored launches have no room for a fault."""
-    unknown = suite("perf/test_throughput.py", "--plant", "slow-rnk")
-    assert 4 == unknown.status
-    assert "there is no fault 'slow-rnk' to plant; the nearest: slow-rank" in unknown.output
-    first = suite("perf/test_throughput.py", "-k", "loss_falls and mnist_cnn-ddp-2cpu", cores=2)
-    stored = suite("perf/test_throughput.py", "--plant", "slow-rank", "--records", str(first.run.folder))
-    assert 4 == stored.status
-    assert "--plant plants a fault in launches" in stored.output
-
-
-def test_the_option_that_plants_is_not_shown_to_users(suite):
-    """It is the self-check's own."""
-    assert "--plant" not in suite("--help").output

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 import torch
@@ -54,3 +55,9 @@ def process_group(cpu: Identity, monkeypatch: pytest.MonkeyPatch) -> Iterator[No
     finally:
         leave()
     assert not dist.is_initialized()
+
+
+@pytest.fixture(scope="module")
+def cache(tmp_path_factory) -> Path:
+    """Where data are generated if this machine has none: once for all launches."""
+    return tmp_path_factory.mktemp("cache")
