@@ -9,10 +9,14 @@ import pytest
 import torch
 import torch.distributed as dist
 
+from perf import contract
+from perf.contract import RankRecord
 from perf.training import meter, phases
 from perf.training.identity import Identity
+from perf.training.session import Session
+from perf.training.state import State
 from perf.training.strategies import join, leave
-from tests.perf.training.helpers import FakeDevice
+from tests.perf.training.helpers import FakeDevice, TinyWorkload, make_spec
 
 
 @pytest.fixture(autouse=True)
@@ -61,3 +65,19 @@ def process_group(cpu: Identity, monkeypatch: pytest.MonkeyPatch) -> Iterator[No
 def cache(tmp_path_factory) -> Path:
     """Where data are generated if this machine has none: once for all launches."""
     return tmp_path_factory.mktemp("cache")
+
+
+@pytest.fixture
+def run(tmp_path, cpu):
+    """A function that runs a session in this process and returns its record, after its way through a file."""
+
+    def run(workload=None, identity=cpu, **changes) -> RankRecord:
+        spec = make_spec(tmp_path, **changes)
+        torch.manual_seed(spec.seed)
+        record = Session(
+            spec, identity, workload or TinyWorkload(), State(str(tmp_path), 0), {"imports": 1.5}
+        ).run()
+        assert record == contract.decode(RankRecord, contract.encode(record), "record")
+        return record
+
+    return run

@@ -6,18 +6,15 @@ import base64
 import dataclasses
 import math
 import os
-import sys
 import zlib
 from types import SimpleNamespace
 
 import line_profiler
 import pytest
 import torch
-from torch import nn
-from torch.utils.data import Subset
 
 from perf import contract
-from perf.contract import LaunchSpec, RankRecord
+from perf.contract import LaunchSpec
 from perf.training.audit import audit_facts
 from perf.training.datasets import Numbers
 from perf.training.identity import Identity
@@ -26,27 +23,10 @@ from perf.training.phases import PHASES
 from perf.training.session import Session
 from perf.training.settings import NotInForce
 from perf.training.state import State
-from perf.training.strategies import wrap
 from tests.perf.training.helpers import TinyWorkload, make_spec
 
 STEPS_AN_EPOCH = 23
 """180 samples in batches of 8."""
-
-
-@pytest.fixture
-def run(tmp_path, cpu):
-    """A function that runs a session in this process and returns its record, after its way through a file."""
-
-    def run(workload=None, identity=cpu, **changes) -> RankRecord:
-        spec = make_spec(tmp_path, **changes)
-        torch.manual_seed(spec.seed)
-        record = Session(
-            spec, identity, workload or TinyWorkload(), State(str(tmp_path), 0), {"imports": 1.5}
-        ).run()
-        assert record == contract.decode(RankRecord, contract.encode(record), "record")
-        return record
-
-    return run
 
 
 # --- what DDP says
@@ -68,26 +48,6 @@ def test_under_no_sync_nothing_is_said(run, process_group):
     record = run(strategy="ddp", backend="gloo", ddp_switches=["nosync"])
 
     assert 0.0 == record.effective["ddp"]["all_reduces"]
-
-
-def test_a_step_that_talks_though_it_should_not_is_an_error(run, process_group, monkeypatch):
-    """A switch that was asked for and is not in force measures nothing under a wrong name."""
-    monkeypatch.setattr("perf.training.session.count_collectives", lambda *_: {"all_reduces": 2.0})
-
-    with pytest.raises(NotInForce, match="2 all-reduces, and nosync was asked for"):
-        run(strategy="ddp", backend="gloo", ddp_switches=["nosync"])
-
-
-def test_a_knob_that_is_not_in_force_is_an_error(run, process_group, monkeypatch):
-    """DDP's own account of itself is held against what was asked for."""
-    monkeypatch.setattr("perf.training.assembly.strategies.wrap", _without_knobs)
-
-    with pytest.raises(NotInForce, match="ddp.bucket_cap_bytes should be 1048576"):
-        run(strategy="ddp", backend="gloo", bucket_cap_mb=1)
-
-
-def _without_knobs(model, strategy, identity, *_):
-    return wrap(model, strategy, identity)
 
 
 # --- windows
@@ -363,16 +323,6 @@ def test_a_line_profile_is_written_beside_the_record(run, tmp_path):
     assert 10 in {hits for _, hits, _ in lines}
 
 
-def test_a_stack_without_line_profiler_says_so(run, monkeypatch):
-    """A line profile that can't be had is an error with its reason and what to do."""
-    monkeypatch.setitem(sys.modules, "line_profiler", None)
-
-    with pytest.raises(
-        NotInForce, match=r"this stack has no line_profiler; install it there or leave --line-profile"
-    ):
-        run(line_profile=True)
-
-
 def test_ddp_is_recorded_as_ddp(run, process_group):
     """A process group of one: wrapper, backend and buckets were read back, and the loss falls."""
     record = run(strategy="ddp", backend="gloo", timed_steps=40)
@@ -391,82 +341,7 @@ def test_ddp_is_shuffled_anew_each_epoch(run, process_group):
     assert [180] * 3 == [epoch.distinct for epoch in epochs]
 
 
-# --- what is not as it was asked for
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"parameters": 68}, r"the catalogue says 68 parameters \(as the workload says\), found 67"),
-        ({"train_samples": 60_000}, "the catalogue says 60000 training samples, found 180"),
-        ({"validation_samples": 51}, "the catalogue says 51 validation samples, found 50"),
-        ({"loader": "ffcv"}, "loader 'ffcv' is not one"),
-        ({"threads": 2}, "threads should be 2, is 1"),
-        ({"ranks_per_node": 2}, "world_size should be 2, is 1"),
-        ({"backend": "gloo"}, "backend should be gloo, is none"),
-    ],
-)
-def test_a_launch_that_is_not_what_was_asked_for_has_no_record(run, changes, message):
-    """The worker refuses with what was expected and what was found."""
-    with pytest.raises(NotInForce, match=message):
-        run(**changes)
-
-
-def test_a_network_of_another_size_is_not_in_force(run):
-    """The parameters are counted in the model that was built, not taken from the workload's word."""
-
-    class Larger(TinyWorkload):
-        def build_model(self) -> nn.Module:
-            return nn.Sequential(super().build_model(), nn.Linear(3, 3))
-
-    with pytest.raises(NotInForce, match="tiny should have 67 parameters, has 79"):
-        run(Larger())
-
-
-def test_a_data_set_of_another_size_is_not_in_force(run):
-    """Samples are counted in the data set itself."""
-
-    class Fewer(TinyWorkload):
-        def train_set(self, data_root, cache_dir):
-            dataset, provenance = super().train_set(data_root, cache_dir)
-            return Subset(dataset, range(100)), provenance
-
-    with pytest.raises(NotInForce, match="180 training samples, found 100"):
-        run(Fewer())
-
-
-def test_precision_that_is_not_in_force_has_no_record(run):
-    """A model that computes in bfloat16 is not what fp32 asks for, and is what ``default`` leaves alone."""
-
-    class Through(nn.Module):
-        def __init__(self, dtype: torch.dtype) -> None:
-            super().__init__()
-            self.dtype = dtype
-
-        def forward(self, data: torch.Tensor) -> torch.Tensor:
-            return data.to(self.dtype)
-
-    class Casting(TinyWorkload):
-        def build_model(self) -> nn.Module:
-            return nn.Sequential(Through(torch.bfloat16), Through(torch.float32), super().build_model())
-
-    with pytest.raises(NotInForce, match="activations should be float32, are bfloat16"):
-        run(Casting())
-    assert "bfloat16" == run(Casting(), precision="default").effective["activation_dtype"]
-
-
-def test_a_plan_that_can_not_fill_its_window_says_so(run):
-    """One short epoch does not hold 100 timed steps."""
-    with pytest.raises(
-        RuntimeError, match=r"the window holds 19 steps, 100 were asked for: 23 steps were trained, 4"
-    ):
-        run(plan="epochs", epochs=1, timed_steps=100)
-
-
-def test_a_queue_that_is_longer_than_an_epoch_is_refused_at_once(run):
-    """Such a window would never open, and the launch would run until its time limit."""
-    with pytest.raises(RuntimeError, match=r"1 loader workers need 4 steps of every epoch.*an epoch has 4"):
-        run(workers=1, epoch_samples=32)
+# --- devices, and the model that is kept
 
 
 def test_retries_of_the_allocator_are_those_inside_the_window(tmp_path, monkeypatch):
