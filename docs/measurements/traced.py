@@ -7,7 +7,7 @@ several devices the mean), and what takes the most of the work of all.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,9 +19,8 @@ from perf.training import tracefile  # noqa: E402
 KERNELS = 5
 
 
-def told(events: Iterable[Mapping[str, Any]]) -> list[str]:
+def told(events: Sequence[dict[str, Any]]) -> list[str]:
     """Return what the events of a trace say, a line each. Pure."""
-    events = [dict(event) for event in events]
     steps = [e for e in events if e["name"] == "step" and e.get("cat") == "user_annotation"]
     work = [e for e in events if e.get("cat") in tracefile.ON_DEVICE]
     if not steps or not work:

@@ -89,8 +89,8 @@ class Stacks:
             stack = self._asked(option, "--against" if file == OLD_STACK_FILE else "--stack")
             if "line-profile" in self._options.extras and stack.facts.get("line_profiler") is False:
                 raise StackError(
-                    f"--line-profile: {harmless(stack.python)} has no line_profiler, which is to profile inside of it. "
-                    "Install it there (`python -m pip install line_profiler`), or leave --line-profile out."
+                    f"--line-profile: the stack of {harmless(stack.python)} has no line_profiler. Install it "
+                    "there (`python -m pip install line_profiler`), or leave --line-profile out."
                 )
             contract.write_whole(str(cache), json.dumps(dataclasses.asdict(stack)))
         return stack

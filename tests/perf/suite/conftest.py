@@ -11,12 +11,17 @@ from pathlib import Path
 
 import pytest
 
-from perf import records
+from perf import contract, records
+from perf.profiles import PROFILES
+from perf.suite.bench import Bench
+from perf.suite.plan import Context
 
 ROOT = Path(__file__).parents[3]
 HERE = Path(__file__).parent / "helpers"
 
 sys.path.insert(0, str(HERE))
+
+from launch_records import PAIR_GROUP, record_of  # noqa: E402
 
 
 @dataclass
@@ -72,3 +77,30 @@ def suite(tmp_path):
         return Outcome(done.returncode, done.stdout + done.stderr, tmp_path / "results")
 
     return run
+
+
+@pytest.fixture
+def launched():
+    """Specs in the order in which they were launched."""
+    return []
+
+
+@pytest.fixture
+def bench(tmp_path, launched):
+    """A bench over a launcher that returns at once; members can be told to fail or not to run."""
+
+    def make(
+        *, fail=(), fail_when=lambda spec: False, runnable=lambda member: True, profile="quick", **settings
+    ) -> Bench:
+        def launch(spec: contract.LaunchSpec) -> contract.LaunchRecord:
+            launched.append(spec)
+            if spec.variant in fail or fail_when(spec):
+                raise OSError("no such device")
+            member = next(m for m in PAIR_GROUP.members if m.variant.id == spec.variant)
+            return record_of(member, launch=spec.launch, round=spec.round, escalation=spec.escalation)
+
+        context = Context("run", PROFILES[profile], 2, "/cache", None)
+        run = records.Run.create(tmp_path, "run")
+        return Bench(context, run, launch, runnable, lambda record: "fine", **settings)
+
+    return make
