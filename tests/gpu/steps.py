@@ -140,7 +140,7 @@ STEPS = (
                 f"--pairs={pairs}",
                 f"--steps={steps}",
             ),
-            seconds=120,
+            seconds=200,
         )
         for name, pairs, steps in (
             # Short blocks, and many: what a host does besides changes from one second to the next.
