@@ -36,7 +36,7 @@ class Meter:
         Steps of every epoch that lie outside the window: the loader's queue fills meanwhile.
     timed_steps, min_seconds
         The window closes when it holds `timed_steps` and its steps fill `min_seconds`; how many steps that takes is
-        judged by the warm-up, which must then have at least two.
+        judged by the warm-up, which must then have at least two. With `timed_steps` 0 there is no window.
     max_seconds
         Where `timed_steps` would take longer, fewer do, down to `perf.contract.FEWEST_STEPS`; 0: no limit.
     warmup_seconds
@@ -87,7 +87,7 @@ class Meter:
         self._agree = agree
         self._align = align
         self._half_warm_at: Optional[tuple[int, float]] = None
-        self._left: Optional[int] = None
+        self._left: Optional[int] = None if timed_steps > 0 else 0
         self._stretches: list[list[Any]] = []
         self._marks: list[Any] = []
         self._open = False

@@ -189,7 +189,13 @@ def _no_gpus_seen() -> Iterator[None]:
 
 def ranked(spec: str, forked: float) -> None:
     """Run one rank of several and end its process with the rank's exit status."""
-    sys.exit(rank(spec, forked))
+    try:
+        status = rank(spec, forked)
+    except Exception:
+        # torch writes what a function raises to a file of its own and to no log; a script's traceback is in its log.
+        traceback.print_exc()
+        raise
+    sys.exit(status)
 
 
 def leave(status: int) -> None:

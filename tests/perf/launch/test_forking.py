@@ -155,6 +155,15 @@ def test_a_rank_that_can_t_use_its_spec_is_named_with_its_status(servers, spec, 
         forked(spec(variant, strategy="ddp" if "ddp" in variant else "single", plan="nonsense"), servers)
 
 
+@pytest.mark.parametrize(
+    "variant", ["mnist_cnn-single-1cpu-fp32-native", "mnist_cnn-ddp-2cpu-gloo-fp32-native"]
+)
+def test_what_a_rank_raises_is_shown(servers, spec, variant):
+    """torchrun's agent keeps the traceback of a rank that is a function to itself; the message has it all the same."""
+    with pytest.raises(LaunchFailed, match=r"window holds \d+ steps, 5000 were asked for"):
+        forked(spec(variant, plan="epochs", timed_steps=5000, epochs=1, epoch_samples=1000), servers)
+
+
 def test_what_the_stack_lacks_is_no_failure(servers, spec):
     """A loader that is not installed is not available, by fork as well."""
     with pytest.raises(NotAvailable, match="dali"):

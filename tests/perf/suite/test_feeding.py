@@ -62,7 +62,7 @@ def test_every_epoch_that_is_planned_is_longer_than_its_loaders_queue(profile, c
         steps, queue = steps_of(spec), queue_of(spec)
 
         assert queue < steps, member.id
-        if spec.plan in ("epochs", "solution"):
+        if spec.plan != "window":
             assert spec.timed_steps <= spec.epochs * (steps - queue) - max(0, spec.warmup_steps - queue), (
                 member.id
             )
