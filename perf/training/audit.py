@@ -19,7 +19,7 @@ def drain_indexed(
     """Take batches of indices and keep them in order; stop after `batches` where that is a number."""
     for taken, batch in enumerate(train_loader, start=1):
         indices.extend(batch.tolist())
-        if meter.step(None, batch.size(0)):
+        if meter.step(None, batch):
             return False
         if batches is not None and taken == batches:
             return False

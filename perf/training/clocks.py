@@ -4,19 +4,24 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Any, Callable, Protocol
 
 import torch
+
+Marks = tuple[Callable[[], object], Sequence[Any]]
+"""What takes the next point in time, and where those that were taken stand, the first one first."""
 
 
 class Clock(Protocol):
     """How points in time are taken on a device."""
 
-    def prepare(self, marks: int) -> None:
-        """Get ready for that many marks, outside the window."""
+    def marks(self, count: int) -> Marks:
+        """Get ready for so many points in time, outside the window; each will lie behind the work queued so far.
 
-    def mark(self) -> Any:
-        """Take a point in time at the end of the work queued so far."""
+        What takes them is called once a step. Behind the step of a network, whose code and data fill a core's caches, a
+        line takes several times as long as in a loop of its own, and longer than plain lines of Python do calls of what
+        Python itself seldom uses (`map`, `iter`): these are plain.
+        """
 
     def synchronize(self) -> None:
         """Wait until every device in use is idle."""
@@ -28,12 +33,15 @@ class Clock(Protocol):
 class HostClock:
     """The host's clock, for CPUs and for a loader alone: work is done when the call returns."""
 
-    def prepare(self, marks: int) -> None:
-        """The host's clock needs no preparation."""
+    def marks(self, count: int) -> Marks:
+        """Return what notes the time, and where."""
+        points: list[float] = []
+        note, now = points.append, time.perf_counter
 
-    def mark(self) -> float:
-        """Return the time now."""
-        return time.perf_counter()
+        def mark() -> None:
+            note(now())
+
+        return mark, points
 
     def synchronize(self) -> None:
         """Nothing is queued on a CPU."""
@@ -53,19 +61,18 @@ class CudaClock:
     def __init__(self, devices: Sequence[torch.device]) -> None:
         self._devices = list(devices)
         self._stream = torch.cuda.current_stream(self._devices[0])
-        self._ready: list[torch.cuda.Event] = []
 
-    def prepare(self, marks: int) -> None:
-        """Make events; CUDA creates one when it is first recorded."""
-        self._ready = [torch.cuda.Event(enable_timing=True) for _ in range(marks)]
-        for event in self._ready:
+    def marks(self, count: int) -> Marks:
+        """Make events, and return what records the next one; CUDA creates an event when it is first recorded."""
+        events = [torch.cuda.Event(enable_timing=True) for _ in range(count)]
+        for event in events:
             event.record(self._stream)
+        record, stream, take = _record(), self._stream, events[::-1].pop
 
-    def mark(self) -> torch.cuda.Event:
-        """Record an event behind the work queued so far."""
-        event = self._ready.pop() if self._ready else torch.cuda.Event(enable_timing=True)
-        event.record(self._stream)
-        return event
+        def mark() -> None:
+            record(take(), stream)
+
+        return mark, events
 
     def synchronize(self) -> None:
         """Wait for every device: `torch.cuda.synchronize` without argument waits for the current one only."""
@@ -75,3 +82,8 @@ class CudaClock:
     def durations(self, marks: Sequence[torch.cuda.Event]) -> list[float]:
         """Return the seconds between consecutive events."""
         return [before.elapsed_time(after) / 1000.0 for before, after in zip(marks, marks[1:])]
+
+
+def _record() -> Callable[[torch.cuda.Event, Any], object]:
+    """Return what records an event on a stream: what torch's own `Event.record` calls, where it has such a base."""
+    return getattr(torch.cuda.Event.__base__, "record", torch.cuda.Event.record)

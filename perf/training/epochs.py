@@ -13,9 +13,10 @@ from perf.training.audit import drain_indexed
 from perf.training.clocks import Clock
 from perf.training.identity import Identity
 from perf.training.loop import drain, train, train_with
-from perf.training.meter import Meter, Watched
+from perf.training.meter import Meter
 from perf.training.phases import PhaseTimer, train_in_phases, train_with_in_phases
 from perf.training.tracing import Tracer, make_tracer, train_traced
+from perf.training.watched import Watched
 
 LINE_PROFILE = "train-rank-{rank}.lprof"
 

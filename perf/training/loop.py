@@ -27,7 +27,7 @@ def train(
         loss = loss_function(output, target)
         loss.backward()
         optimizer.step()
-        if meter.step(loss, target.size(0)):
+        if meter.step(loss, target):
             return False
     return True
 
@@ -42,7 +42,7 @@ def train_with(
     model.train()
     for data, target in train_loader:
         loss = step(data, target)
-        if meter.step(loss, target.size(0)):
+        if meter.step(loss, target):
             return False
     return True
 
@@ -50,6 +50,6 @@ def train_with(
 def drain(train_loader: Iterable[Any], meter: Meter) -> bool:
     """Take batches and do nothing with them: mode ``io``."""
     for _data, target in train_loader:
-        if meter.step(None, target.size(0)):
+        if meter.step(None, target):
             return False
     return True

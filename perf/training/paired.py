@@ -11,8 +11,9 @@ import torch
 
 from perf.training.clocks import Clock, CudaClock, HostClock
 from perf.training.loop import train
-from perf.training.meter import Meter, Watched
+from perf.training.meter import Meter
 from perf.training.ring import RingLoader
+from perf.training.watched import Watched
 
 CONFIDENCE = 0.95
 

@@ -128,7 +128,7 @@ def train_with_in_phases(
     for data, target in train_loader:
         timer.end("data")
         loss = in_phases(data, target, timer)
-        if meter.step(loss, target.size(0)):
+        if meter.step(loss, target):
             return False
         timer.start()
     return True

@@ -24,11 +24,12 @@ from perf.training.epochs import epochs_of
 from perf.training.identity import Identity, device_name, gpu_uuid
 from perf.training.learned import digest, loss_tenths
 from perf.training.loaders import LoaderPlan, make_loader, set_epoch
-from perf.training.meter import Meter, Watched, halves
+from perf.training.meter import Meter, halves
 from perf.training.operators import OperatorWatch, available
 from perf.training.ring import RingLoader
 from perf.training.stackinfo import stack_info
 from perf.training.state import State
+from perf.training.watched import Watched
 
 SEEDS_A_LAUNCH = 4096
 """Room for the seeds of a launch's ranks, so that no rank draws what another one draws, in this launch or the next."""

@@ -164,7 +164,7 @@ def train_traced(
             with named("optimizer", on_gpu):
                 optimizer.step()
         tracer.step_ended()
-        if meter.step(loss, target.size(0)):
+        if meter.step(loss, target):
             return False
 
 

@@ -143,12 +143,11 @@ class FakeDevice:
     def queue(self, seconds: float) -> None:
         self.idle_at = max(self.idle_at, self.now) + seconds
 
-    def prepare(self, marks: int) -> None:
-        self.prepared.append(marks)
+    def marks(self, count: int) -> tuple[Any, list[float]]:
+        self.prepared.append(count)
         self.now += 0.5
-
-    def mark(self) -> float:
-        return max(self.idle_at, self.now)
+        points: list[float] = []
+        return lambda: points.append(max(self.idle_at, self.now)), points
 
     def synchronize(self) -> None:
         self.synchronized += 1

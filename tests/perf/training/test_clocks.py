@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import types
 from typing import ClassVar
 
 import pytest
@@ -14,29 +15,43 @@ from perf.training.clocks import CudaClock, HostClock
 def test_the_hosts_clock_takes_time_where_it_is():
     """On a CPU a mark is the time itself, and a synchronize has nothing to wait for."""
     clock = HostClock()
-    marks = [clock.mark() for _ in range(3)]
+    take, marks = clock.marks(3)
+    before = time.perf_counter()
+    for _ in range(3):
+        take()
     clock.synchronize()
 
     assert sorted(marks) == marks
-    assert marks[-1] <= time.perf_counter()
+    assert 3 == len(marks)
+    assert before <= marks[0] <= marks[-1] <= time.perf_counter()
     assert [2.0, 3.0] == clock.durations([1.0, 3.0, 6.0])
 
 
-class Event:
-    """A CUDA event whose time is the number of recordings so far, a quarter of a second each."""
+class EventBase:
+    """What a CUDA event is in C++: its time is the number of recordings so far, a quarter of a second each."""
 
-    made: ClassVar[list[Event]] = []
     recordings = 0
-
-    def __init__(self, enable_timing: bool) -> None:
-        assert enable_timing
-        self.at = 0.0
-        Event.made.append(self)
+    at = 0.0
 
     def record(self, stream: object) -> None:
         assert stream == "stream of cuda:0"
-        Event.recordings += 1
-        self.at = 250.0 * Event.recordings
+        EventBase.recordings += 1
+        self.at = 250.0 * EventBase.recordings
+
+
+class Event(EventBase):
+    """A CUDA event, which torch derives from that."""
+
+    made: ClassVar[list[Event]] = []
+    by_python = 0
+
+    def __init__(self, enable_timing: bool) -> None:
+        assert enable_timing
+        Event.made.append(self)
+
+    def record(self, stream: object) -> None:
+        Event.by_python += 1
+        super().record(stream)
 
     def elapsed_time(self, other: Event) -> float:
         return other.at - self.at
@@ -46,7 +61,7 @@ class Event:
 def cuda_clock(monkeypatch: pytest.MonkeyPatch) -> CudaClock:
     """A clock of two GPUs in a torch that has none."""
     Event.made.clear()
-    Event.recordings = 0
+    Event.by_python = EventBase.recordings = 0
     monkeypatch.setattr(torch.cuda, "Event", Event)
     monkeypatch.setattr(torch.cuda, "current_stream", lambda device: f"stream of {device}")
     return CudaClock([torch.device("cuda", 0), torch.device("cuda", 1)])
@@ -63,16 +78,44 @@ def test_the_gpus_clock_waits_for_every_device(cuda_clock, monkeypatch):
 
 def test_the_gpus_clock_reads_milliseconds_as_seconds(cuda_clock):
     """Marks are timing events on the first device's stream; their distance is in milliseconds."""
-    assert [0.25, 0.25] == cuda_clock.durations([cuda_clock.mark() for _ in range(3)])
+    take, marks = cuda_clock.marks(3)
+    for _ in range(3):
+        take()
+
+    assert [0.25, 0.25] == cuda_clock.durations(marks)
 
 
 def test_the_gpus_clock_makes_its_events_before_the_window(cuda_clock):
-    """What was prepared is recorded again, not made anew; beyond that a mark makes its own event."""
-    cuda_clock.prepare(3)
-    assert (3, 3) == (len(Event.made), Event.recordings)
+    """A mark records one that was recorded before, in their order, past the line of Python that torch's own takes."""
+    take, marks = cuda_clock.marks(3)
+    assert (3, 3, 3) == (len(Event.made), EventBase.recordings, Event.by_python)
 
-    marks = [cuda_clock.mark() for _ in range(3)]
-    assert (3, 3) == (len(Event.made), len({id(mark) for mark in marks}))
-    marks.append(cuda_clock.mark())
-    assert 4 == len(Event.made)
-    assert [0.25, 0.25, 0.25] == cuda_clock.durations(marks)
+    take()
+    take()
+    assert (3, 5, 3) == (len(Event.made), EventBase.recordings, Event.by_python)
+    assert [1000.0, 1250.0, 750.0] == [mark.at for mark in marks]
+
+
+def test_the_gpus_clock_does_with_an_event_that_has_no_base(cuda_clock, monkeypatch):
+    """Should torch derive its events from nothing one day, they are recorded by their own method."""
+
+    class Alone:
+        def __init__(self, enable_timing: bool) -> None:
+            self.at = []
+
+        def record(self, stream: object) -> None:
+            self.at.append(stream)
+
+    monkeypatch.setattr(torch.cuda, "Event", Alone)
+    take, marks = cuda_clock.marks(2)
+    take()
+
+    assert [2, 1] == [len(mark.at) for mark in marks]
+
+
+def test_torchs_own_events_have_a_base_that_records():
+    """What the clock calls is the method of C++ that torch's own `record` calls, and takes an event and a stream."""
+    base = torch.cuda.Event.__base__
+
+    assert "record" in vars(base)
+    assert not isinstance(vars(base)["record"], types.FunctionType)

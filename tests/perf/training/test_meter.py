@@ -9,9 +9,10 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from perf.training.meter import Watched, halves
+from perf.training.meter import LOOKS, halves
+from perf.training.watched import Watched
 from tests.perf.training.helpers import FakeDevice
-from tests.perf.training.meters import SAMPLES, Batches, make_meter, run_epoch
+from tests.perf.training.meters import SAMPLES, TARGET, Batches, make_meter, run_epoch
 
 # --- the window
 
@@ -22,7 +23,7 @@ def test_warm_up_is_not_timed(device):
     meter.start_epoch()
     for step in range(8):
         device.queue(50.0 if step < 3 else 1.0)
-        assert (step == 7) is meter.step(None, SAMPLES)
+        assert (step == 7) is meter.step(None, TARGET)
     meter.end_epoch()
 
     assert pytest.approx([1.0] * 5) == meter.step_seconds()
@@ -46,9 +47,9 @@ def test_a_window_can_be_opened_by_hand(device):
     meter = make_meter(device, warmup_steps=0, timed_steps=2)
     meter.open_window()
     device.queue(1.0)
-    assert meter.step(None, SAMPLES) is False
+    assert meter.step(None, TARGET) is False
     device.queue(2.0)
-    assert meter.step(None, SAMPLES) is True
+    assert meter.step(None, TARGET) is True
 
     assert pytest.approx([1.0, 2.0]) == meter.step_seconds()
 
@@ -59,12 +60,12 @@ def test_nothing_waits_for_the_device_inside_the_window(device):
     meter.start_epoch()
     for _ in range(3):
         device.queue(1.0)
-        meter.step(None, SAMPLES)
+        meter.step(None, TARGET)
     before, start = device.synchronized, device.now
     for _ in range(4):
         device.queue(1.0)
         device.host(0.001)
-        meter.step(None, SAMPLES)
+        meter.step(None, TARGET)
 
     assert before == device.synchronized
     assert pytest.approx(0.004) == device.now - start
@@ -96,6 +97,39 @@ def test_the_edges_of_the_window_are_announced(device):
     assert [(True, 3), (False, 8)] == edges
 
 
+@pytest.mark.parametrize(("timed", "every"), [(5, 1), (2 * LOOKS - 1, 1), (2 * LOOKS, 2), (1000, 10)])
+def test_a_long_window_looks_at_some_of_its_steps(device, timed, every):
+    """It keeps a loss of every step up to 199 of them, and of one in n of n hundred: each costs microseconds."""
+    meter = make_meter(device, timed_steps=timed)
+    run_epoch(device, meter, Batches(device, 2000), loss=torch.ones(()))
+
+    assert 3 + len({*range(0, timed, every), timed - 1}) == len(meter.losses)
+    assert (timed, timed * SAMPLES) == (meter.window_steps, meter.window_samples)
+
+
+def test_batches_of_another_size_are_counted_as_they_are(device):
+    """A window whose every step is looked at has the samples that its batches had."""
+    meter = make_meter(device, timed_steps=4)
+    meter.start_epoch()
+    for size in (4, 4, 4, 4, 3, 6, 4):
+        meter.step(None, torch.zeros(size))
+
+    assert (17, 29) == (meter.window_samples, meter.end_epoch()[2])
+
+
+def test_batches_of_another_size_end_a_window_that_looks_at_some(device):
+    """Where most batches are not looked at, one of another size says that the samples are not known."""
+    meter = make_meter(device, timed_steps=3 * LOOKS)
+    meter.start_epoch()
+    for size in (4, 4, 4, 4, 4, 4):
+        meter.step(None, torch.zeros(size))
+
+    with pytest.raises(
+        RuntimeError, match="3 samples stands among those of 4 inside an epoch, and one in 3 is looked at"
+    ):
+        meter.step(None, torch.zeros(3))
+
+
 # --- epochs
 
 
@@ -112,6 +146,24 @@ def test_a_window_is_interrupted_where_its_epoch_ends(device):
     assert 14 == meter.total_steps
     assert 9 * SAMPLES == meter.window_samples
     assert [8, 6] == [batches for _, batches, _, _ in epochs]
+
+
+def test_a_partial_batch_is_in_no_window(device):
+    """It trains, and counts in its epoch; cuDNN's autotuning may search for seconds for its shape."""
+    meter = make_meter(device, timed_steps=9)
+    meter.start_epoch()
+    for _ in range(2):
+        for target in Watched(Batches(device, 8, wait=0.01, last=1), meter):
+            device.queue(1.0 if len(target) == SAMPLES else 50.0)
+            if meter.step(None, target):
+                break
+
+    # Steps 4 to 7 of the first epoch; of the second five behind one that opens the window anew.
+    assert pytest.approx([1.0] * 9, rel=0.02) == meter.step_seconds()
+    assert pytest.approx(9.0, rel=0.02) == meter.window_seconds
+    assert (9, 9 * SAMPLES) == (meter.window_steps, meter.window_samples)
+    assert pytest.approx(9 * 0.01) == meter.wait_seconds
+    assert 14 == meter.total_steps
 
 
 def test_the_end_of_the_loaders_workers_belongs_to_no_step_and_no_epoch(device):
@@ -216,7 +268,7 @@ def test_losses_of_all_steps_are_kept_on_their_device(device):
     meter.start_epoch()
     parameter = torch.ones((), requires_grad=True)
     for step in range(5):
-        meter.step(parameter * step, SAMPLES)
+        meter.step(parameter * step, TARGET)
 
     assert [0.0, 1.0, 2.0, 3.0, 4.0] == [loss.item() for loss in meter.losses]
     assert not any(loss.requires_grad for loss in meter.losses)
@@ -228,7 +280,8 @@ def test_a_window_always_ends_with_the_steps_that_were_asked_for(warmup, rewarm,
     """Whatever the lengths of warm-up, window and epoch: enough steps, summing to the window, none from the warm-up."""
     device = FakeDevice()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("perf.training.meter.time", device.as_time)
+        for module in ("meter", "watched"):
+            patch.setattr(f"perf.training.{module}.time", device.as_time)
         meter = make_meter(
             device, warmup_steps=warmup, rewarm_steps=rewarm, timed_steps=timed, stop_when_timed=stop
         )
@@ -244,26 +297,7 @@ def test_a_window_always_ends_with_the_steps_that_were_asked_for(warmup, rewarm,
     assert pytest.approx(sum(meter.step_seconds())) == meter.window_seconds
 
 
-# --- loaders
-
-
-def test_a_watched_loader_delivers_what_the_loader_does(device):
-    """Wrapping changes nothing about batches or their order, and it can be iterated again."""
-    meter = make_meter(device)
-    watched = Watched(Batches(device, 6), meter)
-
-    assert list(range(6)) == list(watched) == list(watched)
-
-
-def test_an_error_of_the_loader_comes_through(device):
-    """A worker that died is the training loop's error, with its own traceback."""
-
-    def broken():
-        yield 1
-        raise RuntimeError("worker 0 died")
-
-    with pytest.raises(RuntimeError, match="worker 0 died"):
-        list(Watched(broken(), make_meter(device)))
+# --- halves
 
 
 @given(st.lists(st.floats(1e-6, 10.0), max_size=30))

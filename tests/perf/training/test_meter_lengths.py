@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.perf.training.helpers import FakeDevice
-from tests.perf.training.meters import SAMPLES, Batches, make_meter, run_epoch
+from tests.perf.training.meters import SAMPLES, TARGET, Batches, make_meter, run_epoch
 
 ON_A_GPU = {
     "warmup_steps": 32,
@@ -24,7 +24,7 @@ def test_the_window_is_as_long_as_its_least_time(device):
     stopped = False
     while not stopped:
         device.queue(0.5 if meter.total_steps else 30.0)
-        stopped = meter.step(None, SAMPLES)
+        stopped = meter.step(None, TARGET)
 
     assert pytest.approx(22.0) == meter.window_seconds
     assert 44 == meter.window_steps
@@ -37,7 +37,7 @@ def test_a_window_goes_on_where_its_steps_were_faster_than_the_warm_up(device):
     stopped = False
     while not stopped:
         device.queue(1.0 if meter.total_steps < 10 else 0.1)
-        stopped = meter.step(None, SAMPLES)
+        stopped = meter.step(None, TARGET)
 
     # 22 steps for 20 s at the warm-up's pace; 17.8 s lacked then, which take another 196 steps.
     assert 22 + 196 == meter.window_steps == len(meter.step_seconds())
@@ -72,7 +72,7 @@ def test_a_window_that_would_take_too_long_has_fewer_steps(device, seconds, step
     stopped = False
     while not stopped:
         device.queue(seconds)
-        stopped = meter.step(None, SAMPLES)
+        stopped = meter.step(None, TARGET)
 
     assert steps == meter.window_steps == len(meter.step_seconds())
 
@@ -96,7 +96,7 @@ def test_a_warm_up_that_would_take_too_long_has_fewer_steps(device, seconds, que
     stopped = False
     while not stopped:
         device.queue(seconds if meter.total_steps >= 3 else 30.0)
-        stopped = meter.step(None, SAMPLES)
+        stopped = meter.step(None, TARGET)
 
     assert (steps, steps + 5) == (meter.warmup_steps, meter.total_steps)
 
@@ -109,7 +109,7 @@ def test_a_shortened_warm_up_is_no_pace_for_a_graph_before_it_is_captured(device
     while not stopped:
         step = meter.total_steps + 1
         device.queue(0.06 if step < 12 else 0.5 if step == 12 else 0.03)
-        stopped = meter.step(None, SAMPLES)
+        stopped = meter.step(None, TARGET)
 
     assert (20, 100) == (meter.warmup_steps, meter.window_steps)
     assert [101] == device.prepared
@@ -123,7 +123,7 @@ def test_a_shortened_warm_up_still_tells_how_long_a_step_takes(device, seconds, 
     stopped = False
     while not stopped:
         device.queue(seconds if meter.total_steps >= 3 else 10.0)
-        stopped = meter.step(None, SAMPLES)
+        stopped = meter.step(None, TARGET)
 
     assert (max(10, round(0.4 / seconds)), steps) == (meter.warmup_steps, meter.window_steps)
     assert [steps + 1] == device.prepared
@@ -136,7 +136,7 @@ def test_ranks_agree_on_the_steps_of_their_warm_up(device):
     stopped = False
     while not stopped:
         device.queue(0.08)
-        stopped = meter.step(None, SAMPLES)
+        stopped = meter.step(None, TARGET)
 
     assert 28 == meter.warmup_steps
 
@@ -191,7 +191,7 @@ def test_a_window_whose_steps_are_faster_than_the_warm_up_goes_on(device):
     done = False
     while not done:
         device.queue(2.0 if meter.total_steps < 4 else 0.5)
-        done = meter.step(None, SAMPLES)
+        done = meter.step(None, TARGET)
 
     assert meter.window_seconds >= 10.0
     assert [0.5] * meter.window_steps == pytest.approx(meter.step_seconds())

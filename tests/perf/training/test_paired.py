@@ -13,9 +13,10 @@ from hypothesis import strategies as st
 from perf.training.clocks import HostClock
 from perf.training.loaders import LoaderPlan, native_loader
 from perf.training.loop import train
-from perf.training.meter import Meter, Watched
+from perf.training.meter import Meter
 from perf.training.paired import FEWEST_PAIRS, Block, Nothing, Pairs, bare, median_interval
 from perf.training.ring import RingLoader
+from perf.training.watched import Watched
 from tests.perf.training.helpers import TinyWorkload, separable
 
 CPU = torch.device("cpu")

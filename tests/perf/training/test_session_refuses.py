@@ -78,7 +78,7 @@ def test_precision_that_is_not_in_force_has_no_record(run):
 def test_a_plan_that_can_not_fill_its_window_says_so(run):
     """One short epoch does not hold 100 timed steps."""
     with pytest.raises(
-        RuntimeError, match=r"the window holds 19 steps, 100 were asked for: 23 steps were trained, 4"
+        RuntimeError, match=r"the window holds 18 steps, 100 were asked for: 23 steps were trained, 4"
     ):
         run(plan="epochs", epochs=1, timed_steps=100)
 
