@@ -7,21 +7,24 @@ places in memory, and the ratio would hold which of them is the faster for it.
 
 Where the host holds a network up, steps differ by more than measuring costs. So the same two loops also run over a
 network that does nothing: what the instrumented one takes longer there, microseconds a step, is all that a host has to
-do for it, and hides behind a device that is the slower one. The end of a window, once in a hundred steps or more, is
-timed by itself.
+do for it, and hides behind a device that is the slower one. That is what it takes with a core's caches to itself; what
+it takes between the steps of the network is timed too, each note by itself, and a window's end, once in a hundred steps
+or more.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import math
 import os
 import platform
 import statistics
 import sys
 import tempfile
 from collections.abc import Sequence
-from typing import Any, cast
+from dataclasses import dataclass
+from typing import Any, Optional, cast
 
 import torch
 from torch.utils.data import Dataset
@@ -34,24 +37,62 @@ from perf.training.paired import CONFIDENCE, FEWEST_PAIRS, Nothing, Pairs, media
 from perf.training.ring import RingLoader
 from perf.training.stackinfo import stack_info
 
+WINDOW_STEPS, WINDOW_SECONDS = 100, 2.0
+"""Of the suite's windows on a GPU: so many steps, and so long, at least (`perf.profiles`)."""
+
+NOTED_STEPS = 400
+"""Of the network, each of whose notes is timed by itself."""
+
 IDLE_STEPS, IDLE_PAIRS = 200, 101
 """Blocks over a network that does nothing: 200 steps take a millisecond or two, in which a host is seldom disturbed."""
 
 
-def measure(
-    workload: Workload, device: torch.device, pairs: int, steps: int, seed: int
-) -> tuple[list[tuple[float, float]], list[float], list[float]]:
-    """Return seconds: of pairs of blocks (bare, instrumented), of windows' ends, and what a host takes more a step."""
+@dataclass(frozen=True)
+class Found:
+    """What was measured, all in seconds.
+
+    Attributes
+    ----------
+    pairs
+        Blocks, bare and instrumented.
+    closing
+        Ends of windows.
+    idle
+        What a host takes more a step, over a network that does nothing.
+    notes, looks
+        What a step's note takes between steps of the network: where it looks at nothing, and where it looks at loss and
+        batch. Either is empty where a window has none such.
+    """
+
+    pairs: list[tuple[float, float]]
+    closing: list[float]
+    idle: list[float]
+    notes: list[float]
+    looks: list[float]
+
+
+def measure(workload: Workload, device: torch.device, pairs: int, steps: int, seed: int) -> Found:
+    """Measure what the module's docstring says, in so many pairs of blocks of so many steps."""
     dataset, _ = workload.train_set(None, tempfile.gettempdir())
     plan = LoaderPlan(workload.BATCH_SIZE, 0, 0, 1, distributed=False, pin_memory=False, seed=seed)
     ring = RingLoader(native_loader(cast("Dataset[Any]", dataset), plan), device).filled()
     torch.manual_seed(seed)
     model = workload.build_model().to(device)
-    blocks = Pairs(ring, device, steps, model, workload.loss_function, workload.make_optimizer(model))
+    trains = (model, workload.loss_function, workload.make_optimizer(model))
+    tried = Pairs(ring, device, steps, WINDOW_STEPS, trains).take(FEWEST_PAIRS)
+    step = statistics.median(bare for bare, _ in tried) / steps
+    window = max(WINDOW_STEPS, math.ceil(WINDOW_SECONDS / step))
+    blocks = Pairs(ring, device, steps, window, trains)
     found = blocks.take(pairs)
     nothing = Nothing(torch.zeros((), device=device))
-    idle = Pairs(ring, device, IDLE_STEPS, nothing, nothing, nothing).take(IDLE_PAIRS)
-    return found, blocks.closing, [(watched - alone) / IDLE_STEPS for alone, watched in idle]
+    idle = Pairs(ring, device, IDLE_STEPS, window, (nothing, nothing, nothing)).take(IDLE_PAIRS)
+    closing = list(blocks.closing)
+    notes, looks = blocks.noted(-(-NOTED_STEPS // steps))
+    return Found(found, closing, [(watched - alone) / IDLE_STEPS for alone, watched in idle], notes, looks)
+
+
+def _microseconds(seconds: Sequence[float]) -> Optional[float]:
+    return 1e6 * statistics.median(seconds) if seconds else None
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -81,13 +122,11 @@ def main(arguments: Sequence[str]) -> int:
         parser.error(f"at least {FEWEST_PAIRS} pairs, 1 step and 1 thread are needed")
     torch.set_num_threads(options.threads)
     device = torch.device(options.device, 0) if options.device == "cuda" else torch.device("cpu")
-    seconds, closing, more = measure(
-        load_workload(options.workload), device, options.pairs, options.steps, options.seed
-    )
-    ratios = [instrumented / bare_block for bare_block, instrumented in seconds]
+    found = measure(load_workload(options.workload), device, options.pairs, options.steps, options.seed)
+    ratios = [instrumented / bare_block for bare_block, instrumented in found.pairs]
     low, high = median_interval(ratios)
-    bare_step = statistics.median(bare_block for bare_block, _ in seconds) / options.steps
-    host_low, host_high = median_interval(more)
+    bare_step = statistics.median(bare_block for bare_block, _ in found.pairs) / options.steps
+    host_low, host_high = median_interval(found.idle)
     print(
         json.dumps(
             {
@@ -105,11 +144,13 @@ def main(arguments: Sequence[str]) -> int:
                 "low": low,
                 "high": high,
                 "confidence": CONFIDENCE,
-                "host_us": 1e6 * statistics.median(more),
+                "host_us": 1e6 * statistics.median(found.idle),
                 "host_us_low": 1e6 * host_low,
                 "host_us_high": 1e6 * host_high,
-                "host_share": statistics.median(more) / bare_step,
-                "closing_us": 1e6 * statistics.median(closing),
+                "host_share": statistics.median(found.idle) / bare_step,
+                "note_us": _microseconds(found.notes),
+                "note_with_look_us": _microseconds(found.looks),
+                "closing_us": _microseconds(found.closing),
             }
         )
     )

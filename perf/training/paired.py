@@ -111,8 +111,10 @@ class Pairs:
         Where they lie.
     steps
         Of a block.
-    model, loss_function, optimizer
-        What trains.
+    window
+        Steps of the windows that the suite takes of this network: a meter looks at losses the less often, the more.
+    trains
+        Model, loss function and optimizer.
     """
 
     def __init__(
@@ -120,14 +122,13 @@ class Pairs:
         ring: RingLoader,
         device: torch.device,
         steps: int,
-        model: Any,
-        loss_function: Any,
-        optimizer: Any,
+        window: int,
+        trains: tuple[Any, Any, Any],
     ) -> None:
         self._batches: Any = Block(ring, steps)
         self._device = device
-        self._steps = steps
-        self._trains = (model, loss_function, optimizer)
+        self._window = max(window, steps + 1)
+        self._trains = trains
         self._clock: Clock = CudaClock([device]) if device.type == "cuda" else HostClock()
         self.closing: list[float] = []
 
@@ -143,18 +144,59 @@ class Pairs:
             found.append((seconds["bare"], seconds["instrumented"]))
         return found
 
-    def _block(self, side: str) -> float:
+    def noted(self, blocks: int) -> tuple[list[float], list[float]]:
+        """Return the seconds of each step's note, between steps of the network: those without and those with a look.
+
+        A note is what `Watched` does for a batch and `Meter.step` for a step. Over a network that does nothing it takes
+        a part of that, since all of it lies in the core's caches there.
+        """
+        plain: list[float] = []
+        looked: list[float] = []
+        now = time.perf_counter
         model, loss_function, optimizer = self._trains
+        for _ in range(blocks):
+            meter = self._metered()
+            batches = iter(Watched(self._batches, meter))
+            model.train()
+            while True:
+                asked = now()
+                batch = next(batches, None)
+                given = now()
+                if batch is None:
+                    break
+                data, target = batch[0].to(self._device), batch[1].to(self._device)
+                optimizer.zero_grad()
+                loss = loss_function(model(data), target)
+                loss.backward()
+                optimizer.step()
+                losses = len(meter.losses)
+                ended = now()
+                meter.step(loss, target)
+                noted = now()
+                # A clock's own call is in both pieces, as `empty` is.
+                empty = now() - noted
+                spent = noted - ended + given - asked - meter.waits[-1] - 2 * empty
+                (plain if len(meter.losses) == losses else looked).append(spent)
+            self._clock.synchronize()
+        return plain, looked
+
+    def _metered(self) -> Meter:
+        """Return a meter with an open window, and a device that is idle."""
         meter = Meter(
             self._clock,
             warmup_steps=0,
             rewarm_steps=0,
-            timed_steps=self._steps + 1,
+            timed_steps=self._window,
             min_seconds=0.0,
             stop_when_timed=False,
         )
         meter.open_window()
         self._clock.synchronize()
+        return meter
+
+    def _block(self, side: str) -> float:
+        model, loss_function, optimizer = self._trains
+        meter = self._metered()
         before = time.perf_counter()
         if side == "bare":
             bare(model, self._device, self._batches, loss_function, optimizer)

@@ -7,8 +7,9 @@ import json
 import pytest
 import torch
 
+from perf.profiles import PROFILES
 from perf.training import overhead
-from perf.training.overhead import measure
+from perf.training.overhead import WINDOW_SECONDS, WINDOW_STEPS, measure
 from tests.perf.training.helpers import TinyWorkload
 
 CPU = torch.device("cpu")
@@ -16,13 +17,21 @@ CPU = torch.device("cpu")
 
 def test_every_pair_has_both_sides():
     """Seconds of the bare and of the instrumented block; of each block's end; of what the host does more a step."""
-    found, closing, more = measure(TinyWorkload(), CPU, pairs=3, steps=2, seed=1)
+    found = measure(TinyWorkload(), CPU, pairs=3, steps=2, seed=1)
 
-    assert 3 == len(found)
-    assert all(seconds > 0 for pair in found for seconds in pair)
-    assert 3 == len(closing)
-    assert all(seconds > 0 for seconds in closing)
-    assert 101 == len(more)
+    assert 3 == len(found.pairs)
+    assert all(seconds > 0 for pair in found.pairs for seconds in pair)
+    assert 3 == len(found.closing)
+    assert all(seconds > 0 for seconds in found.closing)
+    assert 101 == len(found.idle)
+    assert 400 == len(found.notes) + len(found.looks)
+
+
+def test_a_window_is_as_long_as_the_suites():
+    """A meter looks at losses the less often, the longer its window: what is measured is what the suite pays."""
+    sizes = PROFILES["full"].sizes_for("cuda", "window")
+
+    assert (sizes.timed_steps, sizes.min_seconds) == (WINDOW_STEPS, WINDOW_SECONDS)
 
 
 def test_both_sides_train_one_network(monkeypatch):
@@ -50,6 +59,9 @@ def test_the_command_prints_one_line(monkeypatch, capsys):
     assert found["host_us_low"] <= found["host_us"] <= found["host_us_high"]
     assert found["host_us"] / 1e3 / found["bare_step_ms"] == pytest.approx(found["host_share"])
     assert found["closing_us"] > 0
+    # A step of the tiny network takes far less than 10 ms, so that its window looks at some steps only.
+    assert 0 < found["note_us"]
+    assert 0 < found["note_with_look_us"]
 
 
 @pytest.mark.parametrize("options", [["--pairs", "5"], ["--steps", "0"], ["--threads", "0"]])

@@ -93,7 +93,7 @@ def test_the_fewest_pairs_are_the_fewest_that_cover():
 def test_pairs_change_their_order():
     """Bare, instrumented, instrumented, bare: whatever drifts is shared by both sides."""
     sides = []
-    pairs = Pairs(ring(), CPU, 2, *[Nothing(torch.zeros(()))] * 3)
+    pairs = Pairs(ring(), CPU, 2, 100, (Nothing(torch.zeros(())),) * 3)
     plain = pairs._block
     pairs._block = lambda side: sides.append(side) or plain(side)
     found = pairs.take(3)
@@ -110,9 +110,21 @@ def test_a_window_ends_behind_its_block(monkeypatch):
     monkeypatch.setattr(Meter, "step", lambda self, *more: order.append("step") or plain_step(self, *more))
     monkeypatch.setattr(Meter, "_close", lambda self: order.append("close") or plain_close(self))
     monkeypatch.setattr(HostClock, "synchronize", lambda self: order.append("block's end"))
-    Pairs(ring(), CPU, 2, *[Nothing(torch.zeros(()))] * 3)._block("instrumented")
+    Pairs(ring(), CPU, 2, 100, (Nothing(torch.zeros(())),) * 3)._block("instrumented")
 
     assert ["step", "step", "block's end", "close"] == order[order.index("step") :][:4]
+
+
+@pytest.mark.parametrize(("window", "looked"), [(100, 20), (1000, 2)])
+def test_each_note_is_timed_by_itself(window, looked):
+    """Between real steps; those that look at loss and batch, every tenth of a window of 1000, stand apart."""
+    workload = TinyWorkload()
+    model = workload.build_model()
+    trains = (model, workload.loss_function, workload.make_optimizer(model))
+    plain, looks = Pairs(ring(), CPU, 10, window, trains).noted(2)
+
+    assert (20 - looked, looked) == (len(plain), len(looks))
+    assert all(seconds < 0.1 for seconds in plain + looks)
 
 
 def test_a_loss_of_nothing_costs_what_a_loss_does():

@@ -77,7 +77,7 @@ def test_a_window_goes_on_over_epochs(run):
     assert [(0, 23, 180, True), (1, 22, 176, False)] == [
         (e.index, e.batches, e.samples, e.complete) for e in record.epochs
     ]
-    # 18 steps of the first epoch, whose last batch of 4 samples is in no window, and 21 of the second, behind its first.
+    # 18 steps of the first epoch, whose last batch of 4 samples is in no window; 21 of the second, behind its first.
     assert 18 * 8 + 21 * 8 == record.window_samples
     assert 45 == record.total_steps
     assert all(epoch.seconds >= epoch.first_batch_seconds > 0 for epoch in record.epochs)
