@@ -27,13 +27,18 @@ BY_FORK = {
     ("resnet50_224", "window", "single"): 6.6,
     ("resnet50_224", "epochs", "single"): 57.0,
     ("resnet152", "window", "single"): 9.1,
-    ("resnet152", "window", "ddp"): 14.6,
+    ("resnet152", "window", "dp"): 23.0,
+    ("resnet152", "window", "ddp"): 8.9,
     ("resnet152", "epochs", "single"): 66.9,
+    ("resnet152", "epochs", "dp"): 117.3,
     ("resnet152", "audit", "single"): 2.8,
-    ("resnet152_224", "window", "single"): 14.0,
+    ("resnet152_224", "window", "single"): 14.4,
+    ("resnet152_224", "window", "dp"): 16.5,
+    ("resnet152_224", "window", "ddp"): 17.8,
     ("resnet152_224", "epochs", "single"): 124.0,
     ("unet3d", "window", "single"): 22.2,
-    ("unet3d", "window", "ddp"): 18.8,
+    ("unet3d", "window", "dp"): 44.1,
+    ("unet3d", "window", "ddp"): 26.2,
     ("unet3d", "epochs", "single"): 95.4,
     ("unet3d", "audit", "single"): 1.3,
     ("unet3d_tiny", "solution", "single"): 2.0,
@@ -41,8 +46,8 @@ BY_FORK = {
     ("machine", "rates", "ddp"): 5.1,
 }
 """Seconds of one launch by fork: workload, plan, strategy. Medians of H200s in docs/measurements, of the newest folder
-that has any on as many GPUs, by ``python docs/measurements/launch_seconds.py FOLDER``; `unet3d`'s are of precision
-``default``, the others fp32. Epochs at 224 took 72.5 and 146.1 s with validations four times as long, of which three
+that has any on as many GPUs, by ``python docs/measurements/launch_seconds.py FOLDER``; `unet3d`'s are of the
+real loader, alone in precision ``default``; the others are fp32. Epochs at 224 took 72.5 and 146.1 s with validations four times as long, of which three
 quarters are taken off here."""
 
 SYNTHETIC = {
@@ -58,15 +63,19 @@ OF_BATCH = {
     ("unet3d", "fp32", 16): 7.9,
     ("unet3d", "fp32", 64): 24.1,
     ("unet3d", "fp32", 128): 46.1,
-    ("unet3d", "fp32", 256): 92.0,
+    ("unet3d", "fp32", 256): 91.2,
 }
-"""Windows without a loader at batches that are not the workload's own, of 2026-11-29-h200-again: at 64 and 128 fifty
-steps of 0.36 and 0.71 s. That of 256 was not measured to its end; it is taken to be twice that of 128."""
+"""Windows without a loader at batches that are not the workload's own, of 2026-11-29-h200-again and, 256,
+2026-11-29-h200-third: fifty steps of 0.36, 0.71 and 1.38 s."""
 
 AUTOTUNED = {("unet3d", "fp32"): 21.3, ("unet3d", "bf16"): 3.4}
 """What cuDNN's search adds, by workload and precision: 39.1 for 17.8 s of 2026-11-29-h200-x2, and 9.9 for 6.5 of
 2026-11-29-h200-again. `mnist_cnn` and `resnet50` took 0.3 to 0.7 s longer, which their launches differ
 by anyway."""
+
+AUTOTUNED_DP = {"mnist_cnn": 0.8, "resnet50": 33.1, "resnet152": 33.1}
+"""What it adds to DataParallel, whose every step searches: 6.5 for 5.7 s of 2026-11-29-h200-x2-again, 49.1 for 16.0 of
+2026-11-29-h200-x2-third. `resnet152` was not measured, and is taken to add as much as `resnet50`."""
 
 FRESH = {"single": 8.3, "dp": 8.3, "ddp": 11.6}
 """What a fresh start of `mnist_cnn` takes longer: 12.2 for 3.9 s, and for DDP 18.4 for 6.8 s, on H100s and H200s."""
@@ -107,7 +116,8 @@ def expected_seconds(member: Member, launcher: str) -> float | None:
     if "compile" in variant.optimizations:
         seconds += COMPILED
     if "autotune" in variant.optimizations:
-        seconds += AUTOTUNED.get((variant.workload, variant.precision), 0.0)
+        by_search = AUTOTUNED.get((variant.workload, variant.precision), 0.0)
+        seconds += by_search if variant.strategy != "dp" else AUTOTUNED_DP.get(variant.workload, by_search)
     return seconds + (0.0 if launcher == "fork" else FRESH[variant.strategy])
 
 

@@ -109,12 +109,14 @@ STEPS = (
             ("rest", "_224 or solution or machine", 300),
         )
     ),
-    # What the run of 2026-11-29 had not reached of two-resnet50.
+    # What had not been reached of two-resnet152 and two-unet3d on 2026-11-29: epochs in three ways, audits, autotuning.
     Step(
-        "two-resnet50-rest",
-        full("resnet50- and (strong_real or autotuned or published)", "-m", "gpus(2)"),
+        "two-large-rest",
+        full(
+            "(unet3d- and audit) or (resnet152- and (ways_epochs or audit or autotuned_dp))", "-m", "gpus(2)"
+        ),
         gpus=2,
-        seconds=150,
+        seconds=360,
         fewest=2,
     ),
     Step("solution", full("solution"), seconds=120),

@@ -150,6 +150,17 @@ def test_a_slow_network_costs_what_its_loader_its_precision_and_its_batch_make_o
     assert [7.9, 24.1, 46.1] == [seconds("batches@unet3d-gpu", batch=batch) for batch in (16, 64, 128)]
 
 
+@pytest.mark.parametrize(
+    ("workload", "expected"),
+    [("mnist_cnn", [5.7, 6.5]), ("resnet50", [15.3, 48.4]), ("resnet152", [23.0, 56.1])],
+)
+def test_autotuned_dataparallel_costs_a_search_in_every_step(workload, expected):
+    """Its threads are new in each forward pass, and what was found belongs to a thread."""
+    found = [expected_seconds(m, "fork") for m in GROUPS[f"autotuned_dp@{workload}-gpu"].members]
+
+    assert pytest.approx(expected) == found
+
+
 def test_what_a_stack_is_accepted_by_is_most_telling():
     """Judged groups of profile quick come before other judged ones, and these before what is only told."""
     assert [0, 1, 2] == [
