@@ -47,8 +47,8 @@ BY_FORK = {
 }
 """Seconds of one launch by fork: workload, plan, strategy. Medians of H200s in docs/measurements, of the newest folder
 that has any on as many GPUs, by ``python docs/measurements/launch_seconds.py FOLDER``; `unet3d`'s are of the
-real loader, alone in precision ``default``; the others are fp32. Epochs at 224 took 72.5 and 146.1 s with validations four times as long, of which three
-quarters are taken off here."""
+real loader, alone in precision ``default``; the others are fp32. Epochs at 224 took 72.5 and 146.1 s with validations
+four times as long, of which three quarters are taken off here."""
 
 SYNTHETIC = {
     ("unet3d", "fp32"): 13.1,
