@@ -41,7 +41,8 @@ class Operator:
 class EpochRecord:
     """One epoch as one rank saw it.
 
-    `batches` and `samples` are counted from what the loader delivered. `seconds` runs from before the loader is
+    `batches` and `samples` are counted from what the loader delivered; of batches inside a long window, which have as
+    many samples as the others, one in n is looked at. `seconds` runs from before the loader is
     asked for its first batch to the end of the last step, every device synchronized at both ends; validation is
     apart from it. The audit fields are filled where the plan is ``audit``: `distinct` counts different samples, `order`
     is a digest of the first indices in the order of delivery (as many as every epoch of the launch delivered), `seen`
@@ -68,10 +69,11 @@ class RankRecord:
     """What one rank measured. Times are in seconds, memory in bytes.
 
     `step_seconds` holds the steps of the timed window only, `window_seconds` the same window by the host's clock
-    with every device synchronized at its edges; `halves` the medians of the window's two halves. `losses` are means
-    over the first and the last tenth of all steps. `wait_seconds` is the host's time in the loader inside the
-    window, `drain_seconds` what the host waited for the devices at the window's end, after it had queued the last
-    step: a host that runs ahead of its devices waits for several steps there, one that
+    with every device synchronized at its edges; `halves` the medians of the window's two halves. `loss_first` and
+    `loss_last` are means over the first and the last tenth of all steps; a long window keeps one loss in n between its
+    own first and last tenth, and `losses_finite` is about those that were kept. `wait_seconds` is the host's time in
+    the loader inside the window, `drain_seconds` what the host waited for the devices at the window's end, after it
+    had queued the last step: a host that runs ahead of its devices waits for several steps there, one that
     holds them up for none. `window_edges` holds begin and end of each stretch of the window by the system's own clock
     (Unix time), which whoever sampled the machine meanwhile has too. A reading that cannot be had is null, never 0.
     """

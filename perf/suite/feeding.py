@@ -75,14 +75,16 @@ def workers_for(member: Member, profile: Profile) -> int:
     ranks = variant.nodes * variant.ranks_per_node
     batch = batch_of(variant, sizes) * _devices_a_rank(variant)
     steps = batches_an_epoch(samples, ranks, batch)
-    # Of which a window may hold the whole ones, or the only one.
-    whole = max(1, -(-samples // ranks) // batch)
+    # Of which a window may hold those of whole batches.
+    whole = -(-samples // ranks) // batch
 
     def fits(workers: int) -> bool:
         queue = queued_steps(variant, workers)
         if member.plan not in ("epochs", "solution"):
             return 2 * queue <= steps
-        left = sizes.epochs * (whole - queue) - max(0, sizes.warmup_steps - queue)
+        # A window opens behind a step.
+        untimed = max(1, queue)
+        left = sizes.epochs * (whole - untimed) - max(0, sizes.warmup_steps - untimed)
         return 2 * queue <= steps and sizes.timed_steps <= left
 
     return next((workers for workers in range(MOST_DEFAULT_WORKERS, 1, -1) if fits(workers)), 1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import types
 from collections.abc import Sequence
 from typing import Any, Callable, Protocol
 
@@ -85,5 +86,7 @@ class CudaClock:
 
 
 def _record() -> Callable[[torch.cuda.Event, Any], object]:
-    """Return what records an event on a stream: what torch's own `Event.record` calls, where it has such a base."""
-    return getattr(torch.cuda.Event.__base__, "record", torch.cuda.Event.record)
+    """Return what records an event on a stream: where torch's own `Event.record` is Python's, what that calls."""
+    own = torch.cuda.Event.record
+    base = getattr(torch.cuda.Event.__base__, "record", None)
+    return base if isinstance(own, types.FunctionType) and base is not None else own

@@ -3,20 +3,38 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from typing import Optional
 
 import torch
 
 
-def loss_tenths(losses: list[torch.Tensor]) -> tuple[Optional[float], Optional[float], Optional[bool]]:
-    """Return the means of the first and the last tenth of all losses, and whether all are finite."""
+def loss_tenths(
+    losses: Sequence[torch.Tensor], steps: Sequence[int], total_steps: int
+) -> tuple[Optional[float], Optional[float], Optional[bool]]:
+    """Return the mean losses of the first and the last tenth of all steps, and whether all that were kept are finite.
+
+    Parameters
+    ----------
+    losses
+        Those that were kept, on their device.
+    steps
+        The step of each, the first of all is 0. A loss stands for the steps up to the next one that was kept.
+    total_steps
+        All steps of the training.
+    """
     if not losses:
         return None, None, None
-    values = torch.stack(losses).double().cpu()
-    tenth = max(1, len(values) // 10)
+    values = torch.stack(list(losses)).double().cpu()
     if not bool(torch.isfinite(values).all()):
         return None, None, False
-    return float(values[:tenth].mean()), float(values[-tenth:].mean()), True
+    tenth = max(1, total_steps // 10)
+    edges = torch.tensor([*steps, total_steps], dtype=torch.float64)
+    first, last = (
+        (edges.clamp(begin, begin + tenth).diff() * values).sum() / tenth
+        for begin in (0, total_steps - tenth)
+    )
+    return float(first), float(last), True
 
 
 def digest(model: torch.nn.Module) -> str:

@@ -147,6 +147,11 @@ def set_epoch(loader: Any, epoch: int, seed: int) -> None:
     start_epoch(loader.dataset, epoch, seed)
 
 
+def ends_in_part(loader: Any) -> bool:
+    """Say whether an epoch's last batch has fewer samples than the others, on this rank as on each."""
+    return bool(len(loader.sampler) % loader.batch_size)
+
+
 def describe(loader: Any) -> dict[str, Any]:
     """Return the settings of a loader, from the object and never from the request; plain values for a record.
 

@@ -1,8 +1,8 @@
 """Timing of steps, windows and epochs, without a synchronize of ours between two steps.
 
 A window is opened after the warm-up and closed when it holds enough steps. Where an epoch ends inside it, the window
-is interrupted: it is closed at the epoch's last step and opened again in the next epoch once the loader is warm. What
-lies between belongs to no step: the end of the loader's workers, validation, their new start.
+is interrupted: it is closed at the epoch's last whole batch and opened again in the next epoch once the loader is warm.
+What lies between belongs to no step: a partial batch, the end of the loader's workers, validation, their new start.
 """
 
 from __future__ import annotations
@@ -19,8 +19,9 @@ from perf.contract import FEWEST_STEPS, FEWEST_WARM_UP, FEWEST_WITH_CAPTURE
 from perf.training.clocks import Clock
 
 LOOKS = 100
-"""A window of so many steps and more looks at the loss and at the number of samples in so many of them, spread evenly.
-Both are calls of torch's, of about 5 us each where they come behind a step of a network: 0.5 % of a step of 2 ms."""
+"""A window of n times so many steps looks at the loss and at the number of samples in one step of n. Both are calls of
+torch's, of about 5 us each where they come behind a step of a network: 0.5 % of a step of 2 ms. Its first and its last
+tenth are looked at step by step, since they are what a training's losses are told by."""
 
 CAPTURED = 12
 """The step in which a CUDA graph is captured, much longer than those that it then replays; `perf.training.steps` keeps
@@ -54,6 +55,9 @@ class Meter:
         Makes a number of steps the largest of all ranks' (a collective), so that every rank takes the same steps.
     align
         Waits for the other ranks before a window opens.
+    edges
+        Whether a window's first and last tenth are looked at step by step; who measures the meter takes what lies
+        between.
     """
 
     def __init__(
@@ -70,6 +74,7 @@ class Meter:
         captured: bool = False,
         agree: Callable[[int], int] = int,
         align: Callable[[], None] = lambda: None,
+        edges: bool = True,
     ) -> None:
         if min_seconds > 0 and warmup_steps < 2:
             raise ValueError(
@@ -90,6 +95,7 @@ class Meter:
         self._stop_when_timed = stop_when_timed
         self._agree = agree
         self._align = align
+        self._edges = edges
         self._half_warm_at: Optional[tuple[int, float]] = None
         self._left: Optional[int] = None if timed_steps > 0 else 0
         self._stretches: list[Sequence[Any]] = []
@@ -109,7 +115,8 @@ class Meter:
         self._epoch_started = 0.0
         self._epoch_ended: Optional[float] = None
         self._first_batch_seconds: Optional[float] = None
-        self._losses: list[torch.Tensor] = []
+        self.losses: list[torch.Tensor] = []
+        self.loss_steps: list[int] = []
         self.waits: list[float] = []
         self.window_seconds = 0.0
         self.window_samples = 0
@@ -128,11 +135,6 @@ class Meter:
     def total_steps(self) -> int:
         """Steps so far, warm-up included."""
         return self._steps + (self._taken() if self._open else 0)
-
-    @property
-    def losses(self) -> list[torch.Tensor]:
-        """Losses so far, on their device: of every step, but of one in n in a window of n times `LOOKS` steps."""
-        return self._losses
 
     def start_epoch(self) -> None:
         """Take the time before the loader is asked for anything."""
@@ -157,7 +159,7 @@ class Meter:
 
     def _outside(self, loss: Optional[torch.Tensor], target: torch.Tensor) -> bool:
         """Note a step outside the window, and open that where it is time."""
-        self._keep(loss)
+        self._keep(loss, self._steps)
         samples = target.size(0)
         self._steps += 1
         self._samples += samples
@@ -168,11 +170,13 @@ class Meter:
         return False
 
     def _plan(self, steps: int) -> None:
-        """Plan what is due in each step of a window, the first step last."""
-        self._every = max(1, steps // LOOKS)
+        """Plan what is due in each step of a stretch of the window, the first step last."""
         self._lacking = 0
         self._due = [None] * steps
-        self._due[:: self._every] = [self._look] * -(-steps // self._every)
+        edge = steps // 10 if self._edges else 0
+        looks = {*range(edge), *range(edge, steps, self._every), *range(steps - edge, steps)}
+        for step in looks:
+            self._due[step] = self._look
         self._due[-1:] = [self._look_and_close]
         self._due.reverse()
 
@@ -187,7 +191,7 @@ class Meter:
 
     def _look(self, loss: Optional[torch.Tensor], target: torch.Tensor) -> bool:
         """Keep a loss of the window, and hold the batch against the others, which have as many samples."""
-        self._keep(loss)
+        self._keep(loss, self._steps + self._taken() - 1)
         samples = target.size(0)
         self._batch = self._batch or samples
         if samples != self._batch:
@@ -199,20 +203,21 @@ class Meter:
             self._lacking += self._batch - samples
         return False
 
-    def _keep(self, loss: Optional[torch.Tensor]) -> None:
+    def _keep(self, loss: Optional[torch.Tensor], step: int) -> None:
         """Keep a step's loss without its graph, which is freed before the next step, as in a loop that keeps none."""
         if loss is not None:
             # As `detach` does, in half of its 1.7 us.
-            self._losses.append(loss.data)
+            self.losses.append(loss.data)
+            self.loss_steps.append(step)
 
-    def last_batch(self, samples: int) -> None:
-        """Note, before it is trained on, that an epoch's last batch has so many samples.
+    def interrupt(self) -> None:
+        """Close the window where it is open, before an epoch's partial batch is asked for.
 
-        A partial one is in no window: it takes another time, and cuDNN's autotuning searches anew for its shape, which
+        Such a batch is in no window: it takes another time, and cuDNN's autotuning searches anew for its shape, which
         held a window of `resnet50` up for seconds.
         """
-        if self._open and samples != self._batch:
-            self._close(waited=True)
+        if self._open:
+            self._close()
 
     def last_step(self) -> None:
         """Note that the loader has no batch left, before it is asked for one: that would wait for its workers' end."""
@@ -271,6 +276,7 @@ class Meter:
         self._clock.synchronize()
         if self._left is None:
             self._left = self._agree(self._steps_wanted())
+            self._every = max(1, self._left // LOOKS)
         self._mark, self._marks = self._clock.marks(self._left + 1)
         self._plan(self._left)
         self._align()
@@ -296,8 +302,7 @@ class Meter:
             return False
         return self._stop_when_timed
 
-    def _close(self, *, waited: bool = False) -> None:
-        """Close the window; the loader may have been waited for since its last step."""
+    def _close(self) -> None:
         queued_at = time.perf_counter()
         self._clock.synchronize()
         assert self._left is not None
@@ -305,8 +310,7 @@ class Meter:
         samples = steps * self._batch - self._lacking
         closed_at = time.perf_counter()
         self.drain_seconds = closed_at - queued_at
-        edges = [self._marks[0], self._marks[steps]]
-        self.window_seconds += self._clock.durations(edges)[0] if waited else closed_at - self._opened_at
+        self.window_seconds += closed_at - self._opened_at
         self.wait_seconds += sum(self.waits[self._opened_waits :])
         self.window_steps += steps
         self.window_samples += samples

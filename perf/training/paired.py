@@ -189,6 +189,7 @@ class Pairs:
             timed_steps=self._window,
             min_seconds=0.0,
             stop_when_timed=False,
+            edges=False,
         )
         meter.open_window()
         self._clock.synchronize()

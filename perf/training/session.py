@@ -23,7 +23,7 @@ from perf.training.delivery import check_delivery
 from perf.training.epochs import epochs_of
 from perf.training.identity import Identity, device_name, gpu_uuid
 from perf.training.learned import digest, loss_tenths
-from perf.training.loaders import LoaderPlan, make_loader, set_epoch
+from perf.training.loaders import LoaderPlan, ends_in_part, make_loader, set_epoch
 from perf.training.meter import Meter, halves
 from perf.training.operators import OperatorWatch, available
 from perf.training.ring import RingLoader
@@ -79,7 +79,7 @@ class Session:
             feed.filled()
         meter = self._make_meter(loader)
         self._enter("warm-up")
-        watched = Watched(feed, meter)
+        watched = Watched(feed, meter, partial=feed is loader and ends_in_part(loader))
         epochs = epochs_of(
             spec, identity, built, self._workload.loss_function, watched, meter, lambda: self._clock(loader)
         )
@@ -114,7 +114,7 @@ class Session:
                 )
             )
             self._refuse_unasked_silence(effective["ddp"]["all_reduces"])
-        first, last, finite = loss_tenths(meter.losses)
+        first, last, finite = loss_tenths(meter.losses, meter.loss_steps, meter.total_steps)
         return RankRecord(
             run=spec.run,
             launch=spec.launch,
@@ -220,10 +220,13 @@ class Session:
         queue = contract.PREFETCH_ROUNDS * loader.num_workers * (loader.prefetch_factor or 0)
         if spec.mode == "synthetic":
             queue = 0
-        if queue >= len(loader):
+        # A window opens behind a step, and leaves an epoch's partial batch out.
+        whole = len(loader) - (spec.mode != "synthetic" and ends_in_part(loader))
+        if spec.timed_steps > 0 and max(1, queue) >= whole:
             raise RuntimeError(
                 f"{loader.num_workers} loader workers need {queue} steps of every epoch to fill their queue, and an "
-                f"epoch has {len(loader)}: no step of it would be timed; take fewer workers or longer epochs"
+                f"epoch has {whole} of whole batches, the first of which is never timed: no step of it would be timed; "
+                "take fewer workers or longer epochs"
             )
         meter = Meter(
             clock,

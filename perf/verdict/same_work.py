@@ -18,7 +18,7 @@ numbers (a batch of `unet3d`) differs by 2e-7 of it, that of two batches of 64 p
 __all__ = ["SAMPLES_TOLERANCE", "less_work", "losses_apart"]
 
 SAMPLES_TOLERANCE = 0.02
-"""Of the samples a step: a window that holds an epoch's partial batch, and one that does not, differ by a little."""
+"""Of the samples a step: windows of records up to 2026-11-29 may hold an epoch's partial batch, and others don't."""
 
 
 def less_work(old: Sequence[LaunchRecord], new: Sequence[LaunchRecord]) -> tuple[str, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import time
 import types
 from typing import ClassVar
@@ -96,26 +97,42 @@ def test_the_gpus_clock_makes_its_events_before_the_window(cuda_clock):
     assert [1000.0, 1250.0, 750.0] == [mark.at for mark in marks]
 
 
-def test_the_gpus_clock_does_with_an_event_that_has_no_base(cuda_clock, monkeypatch):
-    """Should torch derive its events from nothing one day, they are recorded by their own method."""
+@pytest.mark.parametrize("by_python", [False, True])
+def test_the_gpus_clock_does_with_other_events(cuda_clock, monkeypatch, by_python):
+    """Should torch one day have events without a base that records, or without Python, their own method is taken."""
 
     class Alone:
         def __init__(self, enable_timing: bool) -> None:
-            self.at = []
+            self.at: list[object] = []
 
         def record(self, stream: object) -> None:
             self.at.append(stream)
 
-    monkeypatch.setattr(torch.cuda, "Event", Alone)
+    class Derived(Alone):
+        record = Recorder() if not by_python else Alone.record
+
+    monkeypatch.setattr(torch.cuda, "Event", Alone if by_python else Derived)
     take, marks = cuda_clock.marks(2)
     take()
 
     assert [2, 1] == [len(mark.at) for mark in marks]
 
 
+class Recorder:
+    """A method that is none of Python's functions, as those of C++ are."""
+
+    def __get__(self, event, kind=None):
+        return self if event is None else functools.partial(self, event)
+
+    def __call__(self, event, stream):
+        event.at.append(stream)
+
+
+@pytest.mark.skipif(not torch.backends.cuda.is_built(), reason="this torch was built without CUDA")
 def test_torchs_own_events_have_a_base_that_records():
-    """What the clock calls is the method of C++ that torch's own `record` calls, and takes an event and a stream."""
+    """What the clock calls is the method of C++ that torch's own `record` calls."""
     base = torch.cuda.Event.__base__
 
+    assert isinstance(torch.cuda.Event.record, types.FunctionType)
     assert "record" in vars(base)
     assert not isinstance(vars(base)["record"], types.FunctionType)

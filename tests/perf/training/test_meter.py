@@ -97,14 +97,33 @@ def test_the_edges_of_the_window_are_announced(device):
     assert [(True, 3), (False, 8)] == edges
 
 
-@pytest.mark.parametrize(("timed", "every"), [(5, 1), (2 * LOOKS - 1, 1), (2 * LOOKS, 2), (1000, 10)])
-def test_a_long_window_looks_at_some_of_its_steps(device, timed, every):
-    """It keeps a loss of every step up to 199 of them, and of one in n of n hundred: each costs microseconds."""
+@pytest.mark.parametrize(
+    ("timed", "expected"),
+    [
+        (5, {*range(5)}),
+        (2 * LOOKS - 1, {*range(199)}),
+        (2 * LOOKS, {*range(20), *range(20, 200, 2), *range(180, 200)}),
+        (1000, {*range(100), *range(100, 1000, 10), *range(900, 1000)}),
+    ],
+)
+def test_a_long_window_looks_at_some_of_its_steps(device, timed, expected):
+    """Of up to 199 steps at each; else at one in n between its first tenth and its last: each costs microseconds."""
     meter = make_meter(device, timed_steps=timed)
     run_epoch(device, meter, Batches(device, 2000), loss=torch.ones(()))
 
-    assert 3 + len({*range(0, timed, every), timed - 1}) == len(meter.losses)
+    assert [0, 1, 2, *(3 + step for step in sorted(expected))] == meter.loss_steps
+    assert len(meter.losses) == len(meter.loss_steps)
     assert (timed, timed * SAMPLES) == (meter.window_steps, meter.window_samples)
+
+
+def test_a_window_in_pieces_looks_as_often_in_each(device):
+    """How many steps are left decides nothing: one in n is looked at, n being the whole window's."""
+    meter = make_meter(device, timed_steps=1000, edges=False)
+    while not meter.finished:
+        run_epoch(device, meter, Batches(device, 94), loss=torch.ones(()))
+
+    # 91 steps of the first epoch and 93 of nine more, ten looks at each; 72 of the last, eight looks and one at its end.
+    assert 3 + 10 * 1 + 10 * 10 + 8 + 1 == len(meter.losses)
 
 
 def test_batches_of_another_size_are_counted_as_they_are(device):
@@ -119,7 +138,7 @@ def test_batches_of_another_size_are_counted_as_they_are(device):
 
 def test_batches_of_another_size_end_a_window_that_looks_at_some(device):
     """Where most batches are not looked at, one of another size says that the samples are not known."""
-    meter = make_meter(device, timed_steps=3 * LOOKS)
+    meter = make_meter(device, timed_steps=3 * LOOKS, edges=False)
     meter.start_epoch()
     for size in (4, 4, 4, 4, 4, 4):
         meter.step(None, torch.zeros(size))
@@ -153,7 +172,7 @@ def test_a_partial_batch_is_in_no_window(device):
     meter = make_meter(device, timed_steps=9)
     meter.start_epoch()
     for _ in range(2):
-        for target in Watched(Batches(device, 8, wait=0.01, last=1), meter):
+        for target in Watched(Batches(device, 8, wait=0.01, last=1), meter, partial=True):
             device.queue(1.0 if len(target) == SAMPLES else 50.0)
             if meter.step(None, target):
                 break

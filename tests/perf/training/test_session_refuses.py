@@ -83,10 +83,35 @@ def test_a_plan_that_can_not_fill_its_window_says_so(run):
         run(plan="epochs", epochs=1, timed_steps=100)
 
 
-def test_a_queue_that_is_longer_than_an_epoch_is_refused_at_once(run):
-    """Such a window would never open, and the launch would run until its time limit."""
-    with pytest.raises(RuntimeError, match=r"1 loader workers need 4 steps of every epoch.*an epoch has 4"):
-        run(workers=1, epoch_samples=32)
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        (
+            {"workers": 1, "epoch_samples": 32},
+            "1 loader workers need 4 steps of every epoch .* has 4 of whole batches",
+        ),
+        # The fifth batch is a partial one, which is in no window.
+        (
+            {"workers": 1, "epoch_samples": 36},
+            "1 loader workers need 4 steps of every epoch .* has 4 of whole batches",
+        ),
+        ({"epoch_samples": 12}, "has 1 of whole batches, the first of which is never timed"),
+        ({"epoch_samples": 8}, "has 1 of whole batches, the first of which is never timed"),
+        ({"epoch_samples": 8, "mode": "synthetic"}, "has 1 of whole batches"),
+    ],
+)
+def test_an_epoch_that_is_too_short_to_be_timed_is_refused_at_once(run, changes, message):
+    """Such a window would never open or hold a step, and the launch would run until its time limit."""
+    with pytest.raises(RuntimeError, match=message):
+        run(**changes)
+
+
+@pytest.mark.parametrize(("samples", "counted"), [(5, 1), (36, 5)])
+def test_an_audit_is_not_refused_for_epochs_that_are_short(run, samples, counted):
+    """Nothing is timed in it: each batch counts, though a loader's queue would take them all."""
+    record = run(mode="io", plan="audit", epochs=2, epoch_samples=samples, workers=1, timed_steps=0)
+
+    assert [counted] * 2 == [epoch.batches for epoch in record.epochs]
 
 
 def test_a_stack_without_line_profiler_says_so(run, monkeypatch):

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from perf.training.watched import Watched
-from tests.perf.training.meters import TARGET, Batches, make_meter
+from tests.perf.training.meters import Batches, make_meter
 
 
 def test_a_watched_loader_delivers_what_the_loader_does(device):
@@ -53,16 +53,25 @@ def test_the_first_batch_is_kept_and_its_wait_told_each_epoch(device):
     assert torch.equal(torch.zeros(4), watched.first_batch)
 
 
-@pytest.mark.parametrize("as_pair", [False, True])
-def test_a_partial_last_batch_closes_the_window_before_it_is_trained_on(device, as_pair):
-    """Whether batches are data and targets or, of an audit, numbers."""
-    meter = make_meter(device, warmup_steps=1)
-    batches = list(Batches(device, 5, last=2))
-    watched = Watched([[None, batch] for batch in batches] if as_pair else batches, meter)
+def test_the_window_is_interrupted_before_a_partial_batch_is_asked_for(device):
+    """However long the loader takes for it, that is in no window."""
+    meter = make_meter(device, warmup_steps=1, timed_steps=100)
+    edges = []
+    meter.on_window = lambda opens: edges.append(device.now)
     meter.start_epoch()
-    held = []
-    for _ in watched:
-        held.append(meter.window_steps)
-        meter.step(None, TARGET)
+    for number, target in enumerate(Watched(Late(device, 5, last=2), meter, partial=True)):
+        device.queue(1.0)
+        meter.step(None, target)
+        assert (3 if number == 4 else 0) == meter.window_steps
 
-    assert [0, 0, 0, 0, 3] == held
+    assert pytest.approx(3.0, rel=0.02) == meter.window_seconds == edges[1] - edges[0]
+
+
+class Late(Batches):
+    """Batches of which the last one is 60 s late."""
+
+    def __iter__(self):
+        for number, batch in enumerate(super().__iter__()):
+            if number == self.count - 1:
+                self.device.host(60.0)
+            yield batch
