@@ -122,7 +122,7 @@ def test_a_window_in_pieces_looks_as_often_in_each(device):
     while not meter.finished:
         run_epoch(device, meter, Batches(device, 94), loss=torch.ones(()))
 
-    # 91 steps of the first epoch and 93 of nine more, ten looks at each; 72 of the last, eight looks and one at its end.
+    # 91 steps of the first epoch and 93 of nine more, ten looks at each; 72 of the last: eight, and one at its end.
     assert 3 + 10 * 1 + 10 * 10 + 8 + 1 == len(meter.losses)
 
 
