@@ -19,7 +19,8 @@ def loss_tenths(
     losses
         Those that were kept, on their device.
     steps
-        The step of each, the first of all is 0. A loss stands for the steps up to the next one that was kept.
+        The step of each, beginning with 0, the training's first. A loss stands for the steps up to the next one that
+        was kept.
     total_steps
         All steps of the training.
     """

@@ -170,13 +170,14 @@ class Meter:
         return False
 
     def _plan(self, steps: int) -> None:
-        """Plan what is due in each step of a stretch of the window, the first step last."""
+        """Plan what is due in each step of a stretch that may fill the window, the first step last."""
         self._lacking = 0
-        self._due = [None] * steps
-        edge = steps // 10 if self._edges else 0
-        looks = {*range(edge), *range(edge, steps, self._every), *range(steps - edge, steps)}
-        for step in looks:
-            self._due[step] = self._look
+        begin, whole = self.window_steps, self.window_steps + steps
+        edge = whole // 10 if self._edges else 0
+        self._due = [
+            self._look if place < edge or place >= whole - edge or place % self._every == 0 else None
+            for place in range(begin, whole)
+        ]
         self._due[-1:] = [self._look_and_close]
         self._due.reverse()
 
@@ -298,6 +299,7 @@ class Meter:
         more = self._agree(math.ceil(1.1 * max(0.0, lacking) / per_step))
         if more:
             self._left = more
+            self._every = max(1, (self.window_steps + more) // LOOKS)
             self.open_window()
             return False
         return self._stop_when_timed

@@ -9,7 +9,7 @@ Where the host holds a network up, steps differ by more than measuring costs. So
 network that does nothing: what the instrumented one takes longer there, microseconds a step, is all that a host has to
 do for it, and hides behind a device that is the slower one. That is what it takes with a core's caches to itself; what
 it takes between the steps of the network is timed too, each note by itself, and a window's end, once in a hundred steps
-or more.
+or more. Blocks are of a window's middle: in its first and last tenth each note is one with a look.
 """
 
 from __future__ import annotations

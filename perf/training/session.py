@@ -222,11 +222,16 @@ class Session:
             queue = 0
         # A window opens behind a step, and leaves an epoch's partial batch out.
         whole = len(loader) - (spec.mode != "synthetic" and ends_in_part(loader))
-        if spec.timed_steps > 0 and max(1, queue) >= whole:
+        if spec.timed_steps > 0 and 0 < queue >= whole:
             raise RuntimeError(
                 f"{loader.num_workers} loader workers need {queue} steps of every epoch to fill their queue, and an "
-                f"epoch has {whole} of whole batches, the first of which is never timed: no step of it would be timed; "
-                "take fewer workers or longer epochs"
+                f"epoch has {whole} of whole batches: no step of it would be timed; take fewer workers, smaller "
+                "batches or longer epochs"
+            )
+        if spec.timed_steps > 0 and whole < 2:
+            raise RuntimeError(
+                f"an epoch has {len(loader)} steps, {whole} of them of whole batches, and a window begins behind "
+                "one: no step of it would be timed; take smaller batches or longer epochs"
             )
         meter = Meter(
             clock,

@@ -116,14 +116,34 @@ def test_a_long_window_looks_at_some_of_its_steps(device, timed, expected):
     assert (timed, timed * SAMPLES) == (meter.window_steps, meter.window_samples)
 
 
-def test_a_window_in_pieces_looks_as_often_in_each(device):
-    """How many steps are left decides nothing: one in n is looked at, n being the whole window's."""
-    meter = make_meter(device, timed_steps=1000, edges=False)
+def test_a_window_in_pieces_looks_where_a_whole_one_does(device):
+    """First and last tenth are the window's own, whatever the epochs that it is interrupted by."""
+    meter = make_meter(device, timed_steps=1000)
     while not meter.finished:
         run_epoch(device, meter, Batches(device, 94), loss=torch.ones(()))
 
-    # 91 steps of the first epoch and 93 of nine more, ten looks at each; 72 of the last: eight, and one at its end.
-    assert 3 + 10 * 1 + 10 * 10 + 8 + 1 == len(meter.losses)
+    # Three steps before the window, and one in each of ten epochs behind which it opens anew.
+    outside = [0, 1, 2, *range(94, 94 * 11, 94)]
+    inside = [step for step in range(meter.total_steps) if step not in outside]
+    looks = {*range(100), *range(100, 1000, 10), *range(900, 1000)}
+    assert 1000 == len(inside)
+    assert sorted([*outside, *(inside[place] for place in looks)]) == meter.loss_steps
+
+
+def test_a_window_that_goes_on_looks_as_seldom_as_its_length_asks_for(device):
+    """Steps that turn out five times as fast as the warm-up's make a window of as many more."""
+    meter = make_meter(device, warmup_steps=4, timed_steps=100, min_seconds=100.0, edges=False)
+    meter.start_epoch()
+    steps = 0
+    done = False
+    while not done:
+        device.queue(1.0 if steps < 4 else 0.1)
+        done = meter.step(torch.ones(()), TARGET)
+        steps += 1
+
+    assert meter.window_steps > 1000
+    # All of the first hundred and ten, and one in ten or eleven of the rest.
+    assert len(meter.losses) < 4 + 110 + 110
 
 
 def test_batches_of_another_size_are_counted_as_they_are(device):

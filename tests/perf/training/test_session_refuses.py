@@ -95,9 +95,13 @@ def test_a_plan_that_can_not_fill_its_window_says_so(run):
             {"workers": 1, "epoch_samples": 36},
             "1 loader workers need 4 steps of every epoch .* has 4 of whole batches",
         ),
-        ({"epoch_samples": 12}, "has 1 of whole batches, the first of which is never timed"),
-        ({"epoch_samples": 8}, "has 1 of whole batches, the first of which is never timed"),
-        ({"epoch_samples": 8, "mode": "synthetic"}, "has 1 of whole batches"),
+        (
+            {"epoch_samples": 12},
+            "an epoch has 2 steps, 1 of them of whole batches, and a window begins behind one",
+        ),
+        ({"epoch_samples": 8}, "an epoch has 1 steps, 1 of them"),
+        ({"epoch_samples": 5}, "an epoch has 1 steps, 0 of them"),
+        ({"epoch_samples": 8, "mode": "synthetic", "workers": 2}, "an epoch has 1 steps, 1 of them"),
     ],
 )
 def test_an_epoch_that_is_too_short_to_be_timed_is_refused_at_once(run, changes, message):
