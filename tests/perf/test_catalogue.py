@@ -116,8 +116,9 @@ def test_every_profile_has_sizes_for_every_member(group):
     for name in group.profiles:
         for member in group.members:
             sizes = PROFILES[name].sizes_for(member.variant.device, member.plan)
-            # Rates have a time for each and no steps.
-            assert (sizes.timed_steps > 0) != (member.plan == "rates" and sizes.min_seconds > 0)
+            # Rates have a time for each and no steps; an audit counts samples.
+            assert (sizes.timed_steps > 0) is (member.plan not in ("rates", "audit"))
+            assert (sizes.min_seconds > 0) or member.plan != "rates"
             assert (member.plan in ("window", "rates")) is (sizes.epochs == 0)
 
 
