@@ -12,6 +12,11 @@ __all__ = ["all_reduces", "buckets_in_words", "peak_in_words", "rank_in_words"]
 
 MIB = 1024**2
 
+BYTES_A_GRADIENT = 4
+"""Parameters are float32 in every precision of this suite: autocast leaves them so. On two H200s DDP of `unet3d` peaked
+at 4,053 MiB in some launches and at 4,499 in others that were alike, or on the other rank of one of them; its gradients
+have 446 MiB (docs/measurements/2026-11-29-h200-x2-third)."""
+
 UNSET_DIFFERS = (
     "An unset bucket_cap_mb is not the same as 25, its default in words: where it is unset DDP makes a first "
     "bucket of 1 MiB, so that talking can begin early, and buckets of 25 MiB behind it; a cap that is given holds "
@@ -49,9 +54,18 @@ def buckets_in_words(measured: Sequence[Measurement]) -> list[str]:
 
 
 def peak_in_words(measured: Measurement, peak: float, base: float) -> str:
-    """Return a sentence on a variant's peak of memory beside that of the defaults, in bytes."""
+    """Return what a variant's peak of memory is beside that of the defaults, in bytes, and whether that says much."""
     knobs = ".".join(measured.member.variant.ddp_knobs)
-    return f"{knobs}: {peak / MIB:.4g} MiB, {(peak - base) / MIB:+.4g} MiB against the defaults."
+    told = f"{knobs}: {peak / MIB:.4g} MiB, {(peak - base) / MIB:+.4g} MiB against the defaults."
+    gradients = BYTES_A_GRADIENT * measured.first.parameters
+    # A copy in buckets is padded a little.
+    if not 0 < abs(peak - base) <= 1.05 * gradients:
+        return told
+    return (
+        f"{told} A peak is of a whole launch, its first steps included, and those of equal launches and of equal ranks "
+        f"differ by as much as a copy of the gradients ({gradients / MIB:.4g} MiB here): several launches tell more "
+        "(--launches)."
+    )
 
 
 def rank_in_words(launch: LaunchRecord, rank: int, step_medians: Sequence[float]) -> str:
