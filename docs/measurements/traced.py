@@ -1,7 +1,7 @@
 """Tells what traces hold: ``python docs/measurements/traced.py TRACE.json.gz …``.
 
 For each one: steps, how long one took, for how much of the time a device was busy, the device's own work a step (of
-several devices the mean), and what takes the most of the work of all.
+several devices the mean, and each), and what takes the most of the work of all; NCCL's kernels beside it.
 """
 
 from __future__ import annotations
@@ -34,10 +34,28 @@ def told(events: Sequence[dict[str, Any]]) -> list[str]:
     own = busy * seconds / len(steps) * 1e3
     beginning = f"{len(steps)} steps of {step * 1e3:.3g} ms, device busy {busy:.1%}"
     lines = [f"{beginning}, {own:.3g} ms and {len(work) / len(steps):.0f} kernels, copies and fills a step"]
+    lines += [
+        _of_device(device, found, seconds, len(steps)) for device, found in sorted(by_device(work).items())
+    ]
     for row in rows[:KERNELS]:
         calls = row["calls"] / len(steps)
         lines.append(f"  {row['seconds'] / whole:6.1%}  {calls:5.0f} a step  {row['name'][:100]}")
     return lines
+
+
+def by_device(work: Sequence[dict[str, Any]]) -> dict[Any, list[dict[str, Any]]]:
+    """Return each device's kernels, copies and fills. Pure."""
+    found: dict[Any, list[dict[str, Any]]] = {}
+    for event in work:
+        found.setdefault(tracefile.device_of(event), []).append(event)
+    return found
+
+
+def _of_device(device: Any, work: Sequence[dict[str, Any]], seconds: float, steps: int) -> str:
+    busy = tracefile.busy_share(work, seconds) or 0.0
+    nccl = sum(event["dur"] for event in work if "nccl" in event["name"].lower()) / steps / 1e3
+    own = busy * seconds / steps * 1e3
+    return f"  device {device}: busy {busy:.1%}, {own:.3g} ms and {len(work) / steps:.0f} a step, NCCL {nccl:.3g} ms"
 
 
 def main() -> None:

@@ -47,6 +47,11 @@ def device_rows(events: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
     return sorted(rows.values(), key=lambda row: -row["seconds"])
 
 
+def device_of(event: dict[str, Any]) -> Any:
+    """Return the number of the device that a kernel, copy or fill ran on."""
+    return event.get("args", {}).get("device", event.get("pid"))
+
+
 def busy_share(events: Iterable[dict[str, Any]], seconds: float) -> Optional[float]:
     """Return the part of `seconds` in which a device works, the mean of those that work at all; None where none does.
 
@@ -55,8 +60,7 @@ def busy_share(events: Iterable[dict[str, Any]], seconds: float) -> Optional[flo
     spans: dict[Any, list[tuple[float, float]]] = {}
     for event in events:
         if event.get("cat") in ON_DEVICE:
-            device = event.get("args", {}).get("device", event.get("pid"))
-            spans.setdefault(device, []).append((event["ts"], event["ts"] + event["dur"]))
+            spans.setdefault(device_of(event), []).append((event["ts"], event["ts"] + event["dur"]))
     if not spans or seconds <= 0:
         return None
     return statistics.fmean(union(found) / 1e6 / seconds for found in spans.values())

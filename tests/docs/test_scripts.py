@@ -125,9 +125,31 @@ def test_a_trace_is_told_by_what_its_device_did(tmp_path):
     assert [
         "trace.json.gz",
         "2 steps of 1 ms, device busy 25.0%, 0.25 ms and 2 kernels, copies and fills a step",
+        "  device 0: busy 25.0%, 0.25 ms and 2 a step, NCCL 0 ms",
         "   80.0%      1 a step  gemm",
         "   20.0%      1 a step  HtoD",
     ] == done.stdout.splitlines()
+
+
+def test_each_device_of_a_trace_is_told_with_nccls_part(tmp_path):
+    """DataParallel has several in one trace, and one that waits for the others in NCCL is busy all the while."""
+    events = [{"ph": "X", "cat": "user_annotation", "name": "step", "ts": 0.0, "dur": 1000.0}]
+    for device, name, length in (
+        (0, "gemm", 200.0),
+        (1, "gemm", 100.0),
+        (1, "ncclDevKernel_AllReduce", 400.0),
+    ):
+        begin = 100.0 if name == "gemm" else 500.0
+        events.append(
+            {"ph": "X", "cat": "kernel", "name": name, "ts": begin, "dur": length, "args": {"device": device}}
+        )
+    path = tmp_path / "trace.json.gz"
+    path.write_bytes(gzip.compress(json.dumps({"traceEvents": events}).encode()))
+
+    assert [
+        "  device 0: busy 20.0%, 0.2 ms and 1 a step, NCCL 0 ms",
+        "  device 1: busy 50.0%, 0.5 ms and 2 a step, NCCL 0.4 ms",
+    ] == [line for line in script("traced.py", str(path)).stdout.splitlines() if "device " in line][1:]
 
 
 def test_a_trace_without_a_device_has_nothing_to_tell(tmp_path):

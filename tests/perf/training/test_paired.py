@@ -124,7 +124,6 @@ def test_each_note_is_timed_by_itself(window, looked):
     plain, looks = Pairs(ring(), CPU, 10, window, trains).noted(2)
 
     assert (20 - looked, looked) == (len(plain), len(looks))
-    assert all(seconds < 0.1 for seconds in plain + looks)
 
 
 def test_a_loss_of_nothing_costs_what_a_loss_does():
