@@ -9,9 +9,14 @@ import time
 from typing import IO, Optional
 
 from perf import contract
+from perf.training.dumping import StackDump
 
 DUMP_BEFORE_LIMIT = 0.9
 """Stacks are dumped when this share of the time limit has passed: before the driver sends its first signal."""
+
+PATIENCE = 0.05
+"""And this share later where native code keeps the interpreter's lock, which is still before that signal. 0.4 s of the
+shortest limit in use (8 s); a thread that runs Python gives the lock away within 5 ms."""
 
 LEAST_SECONDS = 0.1
 """A timer of nothing is none; a limit that has nearly passed when the rank begins still gets its stacks."""
@@ -24,6 +29,7 @@ class State:
         self._path = os.path.join(out_dir, contract.STATE_FILE.format(rank=rank))
         self._stack_path = os.path.join(out_dir, contract.STACK_FILE.format(rank=rank))
         self._stack: Optional[IO[str]] = None
+        self._dump: Optional[StackDump] = None
         self._gpus: list[str] = []
 
         self._rank = rank
@@ -54,7 +60,7 @@ class State:
         contract.write_whole(self._path, json.dumps(state))
 
     def watch(self, time_limit_seconds: float, passed_seconds: float = 0.0) -> None:
-        """Arm the dump of all threads' stacks; it needs no interpreter lock, so a hang in native code is seen too.
+        """Arm the dump of all threads' stacks, those of a rank that hangs in native code too.
 
         `passed_seconds` of the limit are over already: the driver counts from the launch's start, and the imports of a
         slow machine take long.
@@ -62,7 +68,7 @@ class State:
         self._stack = open(self._stack_path, "w", encoding="utf-8")  # noqa: SIM115 - faulthandler keeps it
         faulthandler.enable(self._stack)
         left = DUMP_BEFORE_LIMIT * time_limit_seconds - passed_seconds
-        faulthandler.dump_traceback_later(max(LEAST_SECONDS, left), file=self._stack)
+        self._dump = StackDump(self._stack, max(LEAST_SECONDS, left), PATIENCE * time_limit_seconds)
 
     def unavailable(self, reason: str) -> None:
         """Note that this stack or device lacks what the launch asks for, for the driver to say."""
@@ -75,7 +81,8 @@ class State:
 
     def done(self) -> None:
         """Disarm the dump."""
-        faulthandler.cancel_dump_traceback_later()
+        if self._dump is not None:
+            self._dump.call_off()
         faulthandler.disable()
         if self._stack is not None:
             self._stack.close()

@@ -13,6 +13,7 @@ import time
 from pathlib import Path
 
 from perf import contract
+from perf.training.dumping import StackDump
 
 # A frame with the name of torch's own file, as a rank has it that waits in a barrier.
 BARRIER = compile(
@@ -31,7 +32,9 @@ class Rank:
         self.stack = (self.out / contract.STACK_FILE.format(rank=self.rank)).open("w")
         faulthandler.enable(self.stack)
         # Far below the time limit, whatever that is: the tests should not wait.
-        faulthandler.dump_traceback_later(min(1.0, 0.9 * self.spec.time_limit_seconds), file=self.stack)
+        StackDump(
+            self.stack, min(1.0, 0.9 * self.spec.time_limit_seconds), 0.05 * self.spec.time_limit_seconds
+        )
 
     def enter(self, phase):
         state = json.dumps({"phase": phase, "time": time.time()})

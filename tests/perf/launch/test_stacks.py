@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from perf.launch.stacks import Frame, parse_dumps, waits_for_others
+from perf.machine import REPOSITORY
 
 TIMEOUT = """\
 Timeout (0:00:54)!
@@ -37,9 +38,10 @@ Extension modules: torch._C, numpy (total: 2)
 """
 
 
-def test_the_main_thread_counts_at_a_time_limit():
-    """Threads are listed newest first, so the last is the main thread."""
-    (dump,) = parse_dumps(TIMEOUT)
+@pytest.mark.parametrize("text", [TIMEOUT, TIMEOUT.replace("Thread", "Current thread", 1)])
+def test_the_main_thread_counts_at_a_time_limit(text):
+    """Threads are listed newest first, so the last is the main thread; the current one, if any, is who dumps."""
+    (dump,) = parse_dumps(text)
     assert dump.timeout
     assert ["barrier", "wrapper", "<module>"] == [frame.function for frame in dump.frames]
 
@@ -61,11 +63,20 @@ def test_a_dump_that_was_cut_short_keeps_its_whole_lines():
     assert ["barrier"] == [frame.function for frame in dump.frames]
 
 
-def test_what_this_python_dumps_is_read():
-    """The format of the running Python's faulthandler is understood."""
-    code = "import faulthandler, time\ndef nap(): time.sleep(0.5)\nfaulthandler.dump_traceback_later(0.1)\nnap()\n"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+@pytest.mark.parametrize(
+    "armed", ["faulthandler.dump_traceback_later(0.1)", "StackDump(sys.stderr, 0.1, 60)"]
+)
+def test_what_this_python_dumps_is_read(armed):
+    """The format of the running Python's faulthandler is understood, by its own timer and by the worker's thread."""
+    code = (
+        "import faulthandler, sys, time\nfrom perf.training.dumping import StackDump\n"
+        f"def nap(): time.sleep(0.5)\n{armed}\nnap()\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=REPOSITORY, capture_output=True, text=True, check=True
+    )
     (dump,) = parse_dumps(done.stderr)
+    assert dump.timeout
     assert ["nap", "<module>"] == [frame.function for frame in dump.frames]
 
 
