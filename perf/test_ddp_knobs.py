@@ -8,12 +8,10 @@ from typing import Any
 import pytest
 
 from perf.catalogue import Pair, groups, pairs
-from perf.contract import LaunchRecord
 from perf.launch.nccl import transport_in_words
 from perf.limits import COMMUNICATION, DDP_KNOB
 from perf.suite.judge import Judge
-from perf.suite.parallel import all_reduces, buckets_in_words, peak_in_words, rank_in_words
-from perf.suite.source import Measurement
+from perf.suite.parallel import all_reduces, buckets_in_words, peak_in_words, peak_of, rank_in_words
 from perf.verdict.scaling import slowest_rank
 
 _TALK = [g for question in ("talk", "talk4", "talk8") for g in groups(question)]
@@ -101,15 +99,5 @@ def test_memory_of_each_knob_is_told(pair: Pair, bench: Any, limits: Judge) -> N
     """A view into the buckets saves a copy of the gradients: the peak beside that of the defaults."""
     if pair.new.variant.device == "cpu":
         pytest.skip("nobody counts what torch allocates on a CPU")
-    turned = bench.measure(pair.new)
-    peak, base = peak_of(turned), peak_of(bench.measure(pair.base))
-    limits.tell("knob_memory", "B", turned, peak, [peak_in_words(turned, peak, base)])
-
-
-def peak_of(measured: Measurement) -> float:
-    """Return the median over launches of the largest peak of a device."""
-    return statistics.median(_largest(launch) for launch in measured.launches)
-
-
-def _largest(launch: LaunchRecord) -> int:
-    return max(peak for rank in launch.peak_memory_bytes for peak in rank.values())
+    turned, base = bench.measure(pair.new), bench.measure(pair.base)
+    limits.tell("knob_memory", "B", turned, peak_of(turned), [peak_in_words(turned, base)])

@@ -96,6 +96,7 @@ class LaunchRecord:
     shared_node: bool = False
     traces: list[str] = field(default_factory=list)
     trace_facts: list[dict[str, Any]] = field(default_factory=list)
+    window_peak_memory_bytes: list[dict[str, int]] = field(default_factory=list)
     schema: int = SCHEMA
 
     @property

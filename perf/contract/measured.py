@@ -75,7 +75,8 @@ class RankRecord:
     the loader inside the window, `drain_seconds` what the host waited for the devices at the window's end, after it
     had queued the last step: a host that runs ahead of its devices waits for several steps there, one that
     holds them up for none. `window_edges` holds begin and end of each stretch of the window by the system's own clock
-    (Unix time), which whoever sampled the machine meanwhile has too. A reading that cannot be had is null, never 0.
+    (Unix time), which whoever sampled the machine meanwhile has too. `peak_memory_bytes` is of the whole launch,
+    `window_peak_memory_bytes` of the window. A reading that cannot be had is null, never 0.
     """
 
     run: str
@@ -120,4 +121,5 @@ class RankRecord:
     operators: Optional[dict[str, Operator]] = None
     trace: Optional[str] = None
     trace_facts: Optional[dict[str, Any]] = None
+    window_peak_memory_bytes: dict[str, int] = field(default_factory=dict)
     schema: int = SCHEMA

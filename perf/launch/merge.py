@@ -136,6 +136,7 @@ def merge(
         ddp_switches=list(spec.ddp_switches),
         traces=[record.trace for record in clean if record.trace is not None],
         trace_facts=[record.trace_facts for record in clean if record.trace_facts is not None],
+        window_peak_memory_bytes=[record.window_peak_memory_bytes for record in clean],
     )
 
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from perf.contract import LaunchRecord
 from perf.suite.source import Measurement
 
-__all__ = ["all_reduces", "buckets_in_words", "peak_in_words", "rank_in_words"]
+__all__ = ["all_reduces", "buckets_in_words", "peak_in_words", "peak_of", "rank_in_words"]
 
 MIB = 1024**2
 
@@ -53,13 +53,33 @@ def buckets_in_words(measured: Sequence[Measurement]) -> list[str]:
     return found
 
 
-def peak_in_words(measured: Measurement, peak: float, base: float) -> str:
-    """Return what a variant's peak of memory is beside that of the defaults, in bytes, and whether that says much."""
+def peaks(measured: Measurement) -> list[int]:
+    """Return the peak of each launch and rank in bytes: of its window, or of all of it where the record is older."""
+    return [
+        max(peak.values())
+        for launch in measured.launches
+        for peak in launch.window_peak_memory_bytes or launch.peak_memory_bytes
+    ]
+
+
+def peak_of(measured: Measurement) -> float:
+    """Return the median over launches of the peak of the rank that takes most, in bytes."""
+    found, ranks = peaks(measured), len(measured.first.peak_memory_bytes)
+    return statistics.median(max(found[place : place + ranks]) for place in range(0, len(found), ranks))
+
+
+def peak_in_words(measured: Measurement, base: Measurement) -> str:
+    """Return what a variant's peak of memory is beside that of the defaults, and whether that says much."""
     knobs = ".".join(measured.member.variant.ddp_knobs)
-    told = f"{knobs}: {peak / MIB:.4g} MiB, {(peak - base) / MIB:+.4g} MiB against the defaults."
+    peak, difference = peak_of(measured), peak_of(measured) - peak_of(base)
+    told = f"{knobs}: {peak / MIB:.4g} MiB, {difference / MIB:+.4g} MiB against the defaults."
+    spread = max(max(found) - min(found) for found in (peaks(measured), peaks(base)))
+    if 0 < abs(difference) <= spread:
+        return f"{told} Equal launches, or ranks of one, differ by up to {spread / MIB:.4g} MiB: nothing is shown."
     gradients = BYTES_A_GRADIENT * measured.first.parameters
+    whole = not all(launch.window_peak_memory_bytes for launch in (*measured.launches, *base.launches))
     # A copy in buckets is padded a little.
-    if not 0 < abs(peak - base) <= 1.05 * gradients:
+    if not whole or not 0 < abs(difference) <= 1.05 * gradients:
         return told
     return (
         f"{told} A peak is of a whole launch, its first steps included, and those of equal launches and of equal ranks "

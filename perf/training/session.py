@@ -24,6 +24,7 @@ from perf.training.epochs import epochs_of
 from perf.training.identity import Identity, device_name, gpu_uuid
 from perf.training.learned import digest, loss_tenths
 from perf.training.loaders import LoaderPlan, ends_in_part, make_loader, set_epoch
+from perf.training.memory import DeviceMemory
 from perf.training.meter import Meter, halves
 from perf.training.operators import OperatorWatch, available
 from perf.training.ring import RingLoader
@@ -54,8 +55,7 @@ class Session:
         self._startup = startup
         self._binding = binding
         self._started_at = time.time()
-        self._retries_at_opening: dict[str, int] = {}
-        self._retries: dict[str, int] = {}
+        self._memory = DeviceMemory(identity.devices if identity.is_cuda else [])
         self._window_edges: list[list[float]] = []
         self._epochs: list[EpochRecord] = []
         self._operators = self._make_operator_watch()
@@ -85,10 +85,7 @@ class Session:
         )
         self._train(epochs.one, loader, built, meter)
         # Before anything is looked at, which takes memory too.
-        peak, reserved = (
-            self._per_device(read)
-            for read in (torch.cuda.max_memory_allocated, torch.cuda.max_memory_reserved)
-        )
+        peak, reserved = self._memory.peaks()
         self._enter("read-back")
         # An audit's batches are numbers, with nothing to look at.
         first_batch = None if spec.plan == "audit" else watched.first_batch
@@ -145,7 +142,7 @@ class Session:
             parameters_digest=None if spec.mode == "io" else digest(strategies.unwrap(built.model)),
             peak_memory_bytes=peak,
             reserved_memory_bytes=reserved,
-            allocator_retries=self._retries,
+            allocator_retries=self._memory.retries,
             effective=effective,
             threads={**usage.threads(), **(self._binding or {})},
             startup_seconds=self._startup,
@@ -157,6 +154,7 @@ class Session:
             operators=self._operators.per_step(len(step_seconds)) if self._operators else None,
             trace=epochs.trace_file(spec, identity.rank),
             trace_facts=None if epochs.tracer is None else epochs.tracer.facts(),
+            window_peak_memory_bytes=self._memory.window_peak,
         )
 
     def _refuse_unasked_silence(self, all_reduces: float) -> None:
@@ -301,23 +299,14 @@ class Session:
         return validation
 
     def _note_window(self, opens: bool) -> None:
-        """Read the allocator's retries at the window's edges and tell of them; on the host, and waits for nothing."""
+        """Tell of the window's edges, and read the allocator's counters there; on the host, and waits for nothing."""
         if not opens:
             self._window_edges[-1].append(self._state.edge(opens))
         if self._operators is not None:
             self._operators.window(opens)
-        now = self._per_device(lambda d: int(torch.cuda.memory_stats(d).get("num_alloc_retries", 0)))
+        self._memory.window(opens)
         if opens:
-            self._retries_at_opening = now
             self._window_edges.append([self._state.edge(opens)])
-            return
-        for device, retries in now.items():
-            self._retries[device] = self._retries.get(device, 0) + retries - self._retries_at_opening[device]
-
-    def _per_device(self, reading: Callable[[torch.device], int]) -> dict[str, int]:
-        if not self._identity.is_cuda:
-            return {}
-        return {str(device): int(reading(device)) for device in self._identity.devices}
 
     def _with_audits(self, indices: list[list[int]]) -> list[EpochRecord]:
         if not indices:

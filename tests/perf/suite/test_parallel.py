@@ -70,18 +70,40 @@ def test_communication_and_knobs_are_told(suite):
     assert "An unset bucket_cap_mb is not the same as 25" in " ".join(capped.reasons)
 
 
-def test_memory_of_a_knob_is_told_with_what_it_is_worth(suite):
-    """Peaks of equal launches have differed by a copy of the gradients, 4.6 MiB of mnist_cnn: less says little."""
+def told_of_memory(suite, field: str, ranks: dict[str, tuple[int, int]]) -> dict[str, str]:
+    """Return what is said of each knob's memory where its ranks, and those of the defaults, peak so."""
     changes = {
-        f"nccl-{knob}-": {"peak_memory_bytes": [{"cuda:0": size}, {"cuda:1": size}]}
-        for knob, size in (("bucket25", 10_000_000), ("bucket1", 6_000_000), ("view", 30_000_000))
-    }
-    changes["ddp-2gpu-nccl-fp32-native-synthetic"] = {
-        "peak_memory_bytes": [{"cuda:0": 10_000_000}, {"cuda:1": 6_000_000}]
+        "ddp-2gpu-nccl-fp32-native-synthetic" if knob == "defaults" else f"nccl-{knob}-": {
+            field: [{f"cuda:{rank}": size} for rank, size in enumerate(sizes)]
+        }
+        for knob, sizes in ranks.items()
     }
     done = ran(suite, "perf/test_ddp_knobs.py", "-k", "memory and mnist_cnn", changes=changes)
+    return {v.variant.split("-")[4]: v.reasons[0] for v in done.run.verdicts() if v.metric == "knob_memory"}
 
-    told = {v.variant.split("-")[4]: v.reasons[0] for v in done.run.verdicts() if v.metric == "knob_memory"}
+
+def test_memory_of_a_knob_is_that_of_its_windows(suite):
+    """A difference counts that is larger than what equal ranks or launches differ by."""
+    same = 10_000_000
+    told = told_of_memory(
+        suite,
+        "window_peak_memory_bytes",
+        {
+            "defaults": (same, same),
+            "bucket25": (same, same),
+            "bucket1": (6_000_000, 12_000_000),
+            "view": (6_000_000, 6_000_000),
+        },
+    )
+    assert "bucket25: 9.537 MiB, +0 MiB against the defaults." == told["bucket25"]
+    assert "view: 5.722 MiB, -3.815 MiB against the defaults." == told["view"]
+    assert told["bucket1"].endswith("differ by up to 5.722 MiB: nothing is shown.")
+
+
+def test_memory_in_older_records_is_told_with_what_it_is_worth(suite):
+    """Peaks of whole launches have differed by a copy of the gradients, 4.6 MiB of mnist_cnn: less says little."""
+    sizes = {"defaults": 10_000_000, "bucket25": 10_000_000, "bucket1": 6_000_000, "view": 30_000_000}
+    told = told_of_memory(suite, "peak_memory_bytes", {knob: (size, size) for knob, size in sizes.items()})
     assert "bucket25: 9.537 MiB, +0 MiB against the defaults." == told["bucket25"]
     assert "-3.815 MiB against the defaults. A peak is of a whole launch" in told["bucket1"]
     assert "a copy of the gradients (4.577 MiB here)" in told["bucket1"]

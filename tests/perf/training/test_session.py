@@ -14,7 +14,6 @@ import pytest
 import torch
 
 from perf import contract
-from perf.contract import LaunchSpec
 from perf.training.audit import audit_facts
 from perf.training.datasets import Numbers
 from perf.training.identity import Identity
@@ -168,6 +167,7 @@ def test_the_record_says_who_measured_what(run):
     assert TinyWorkload.PARAMETERS == record.parameters
     assert (1, len(os.sched_getaffinity(0))) == (record.threads["torch"], record.threads["cores_allowed"])
     assert ({}, {}, {}) == (record.peak_memory_bytes, record.reserved_memory_bytes, record.allocator_retries)
+    assert {} == record.window_peak_memory_bytes
     assert record.telemetry["cpu_seconds"] > 0
     assert record.phase_seconds is record.line_profile is None
 
@@ -342,21 +342,6 @@ def test_ddp_is_shuffled_anew_each_epoch(run, process_group):
 
 
 # --- devices, and the model that is kept
-
-
-def test_retries_of_the_allocator_are_those_inside_the_window(tmp_path, monkeypatch):
-    """Readings at the edges are subtracted, and stretches of an interrupted window add up."""
-    device = torch.device("cuda", 0)
-    retries = {"num_alloc_retries": 3}
-    monkeypatch.setattr(torch.cuda, "memory_stats", lambda d: dict(retries))
-    spec: LaunchSpec = dataclasses.replace(make_spec(tmp_path), device="cuda")
-    identity = Identity(0, 1, 0, "n", [device])
-    session = Session(spec, identity, SimpleNamespace(), State(str(tmp_path), 0), {})
-    for opens, now in ((True, 3), (False, 5), (True, 9), (False, 10)):
-        retries["num_alloc_retries"] = now
-        session._note_window(opens)
-
-    assert {"cuda:0": 3} == session._retries
 
 
 @pytest.mark.parametrize(
