@@ -175,6 +175,7 @@ _RUNG_OF_A_HOST = Limit(
 RUNG = {
     "mnist_cnn": _RUNG_OF_A_HOST,
     "resnet50": _RUNG_OF_A_HOST,
+    "resnet50_224": _RUNG_OF_A_DEVICE,
     "resnet152": _RUNG_OF_A_HOST,
     "unet3d": _RUNG_OF_A_DEVICE,
 }

@@ -16,7 +16,7 @@ __all__ = ["floors", "ladder", "loaders", "scaling", "strategies", "workers"]
 Groups = Mapping[str, Sequence[Side]]
 
 _STRATEGIES = ("ddp", "dp", "dp4", "dp8", "ranks", "tiny")
-_LADDER = ("ladder", "tuned", "overlap")
+_LADDER = ("ladder", "mixed", "tuned", "overlap")
 
 
 SCALING = ("weak", "weak_real", "weak_data", "strong", "strong_real")

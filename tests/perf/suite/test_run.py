@@ -276,6 +276,17 @@ def test_the_ladder_says_what_each_rung_gains(suite):
     assert "changes nothing" in tf32.reasons[0] or "not beyond noise" in tf32.reasons[0]
 
 
+def test_mixed_precision_at_224_is_judged_and_its_use_of_the_peak_told(suite):
+    """The precision by which cards are compared is a rung of its own there, and its share of the peak is told."""
+    words = ("--profile", "full", "--launches", "5", "-k", "mixed or (peak and resnet50_224 and bf16)")
+    done = suite("perf", *words, gpus=1, cores=8, steps={"bf16": 0.003})
+    found = {v.metric: v for v in done.run.verdicts() if "bf16" in v.variant}
+
+    assert 0 == done.status, done.output
+    assert {"rung", "model_flop_utilization"} == set(found)
+    assert "pass" == found["rung"].verdict
+
+
 def test_bad_options_are_usage_errors(suite):
     """A folder that is no run, a time limit of 0 and no launches are refused with what was expected."""
     no_run = suite("perf", "--records", "docs")
