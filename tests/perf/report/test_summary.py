@@ -40,6 +40,13 @@ def test_a_row_holds_medians_over_the_launches(launch):
     assert math.isclose(statistics.stdev(map(math.log, steps)), row.spread)
 
 
+@pytest.mark.parametrize(("device", "told"), [("cuda", False), ("cpu", True)])
+def test_a_loader_on_the_gpu_is_not_waited_for(launch, device, told):
+    """The host waits for room in CUDA's queue there; on a CPU the same loader makes its batches itself."""
+    record = launch(loader="resident", device=device)
+    assert told is (record.wait_share is not None)
+
+
 def test_the_wait_share_is_that_of_the_rank_that_waits_most(launch):
     """Rank 0 waits 19 ms of 1.9 s, rank 1 waits 40 ms of 2 s: 2 %."""
     (row,) = rows(launch())
