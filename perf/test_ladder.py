@@ -58,6 +58,17 @@ def test_a_rung_trains_the_same(pair: Pair, bench: Any) -> None:
     )
 
 
+@pytest.mark.parametrize("pair", pairs(_MIXED))
+def test_a_rung_learns(pair: Pair, bench: Any) -> None:
+    """The loss falls with the rung and without it: so much can be said of windows that hold other steps."""
+    for member in (pair.new, pair.base):
+        for launch in bench.measure(member).launches:
+            assert launch.losses_finite
+            assert launch.loss_last < launch.loss_first, (
+                f"launch {launch.launch} of {member.id} learned nothing"
+            )
+
+
 @pytest.mark.parametrize("pair", pairs(_TUNED))
 def test_everything_together_is_much_faster_than_one_worker(pair: Pair, limits: Judge) -> None:
     """Data on the device and every rung together leave the tutorials' loop far behind."""

@@ -76,7 +76,8 @@ class RankRecord:
     had queued the last step: a host that runs ahead of its devices waits for several steps there, one that
     holds them up for none. `window_edges` holds begin and end of each stretch of the window by the system's own clock
     (Unix time), which whoever sampled the machine meanwhile has too. `peak_memory_bytes` is of the whole launch,
-    `window_peak_memory_bytes` of the window. A reading that cannot be had is null, never 0.
+    `window_peak_memory_bytes` of the window: empty where a CUDA graph replays, which allocates nothing. A reading that
+    cannot be had is null, never 0.
     """
 
     run: str

@@ -53,39 +53,48 @@ def buckets_in_words(measured: Sequence[Measurement]) -> list[str]:
     return found
 
 
-def peaks(measured: Measurement) -> list[int]:
-    """Return the peak of each launch and rank in bytes: of its window, or of all of it where the record is older."""
-    return [
-        max(peak.values())
-        for launch in measured.launches
-        for peak in launch.window_peak_memory_bytes or launch.peak_memory_bytes
-    ]
-
-
 def peak_of(measured: Measurement) -> float:
-    """Return the median over launches of the peak of the rank that takes most, in bytes."""
-    found, ranks = peaks(measured), len(measured.first.peak_memory_bytes)
-    return statistics.median(max(found[place : place + ranks]) for place in range(0, len(found), ranks))
+    """Return the peak of the rank that takes most memory, in bytes: the median over launches."""
+    return max(statistics.median(peaks) for peaks in _peaks(measured, _in_windows(measured)))
 
 
 def peak_in_words(measured: Measurement, base: Measurement) -> str:
-    """Return what a variant's peak of memory is beside that of the defaults, and whether that says much."""
-    knobs = ".".join(measured.member.variant.ddp_knobs)
-    peak, difference = peak_of(measured), peak_of(measured) - peak_of(base)
-    told = f"{knobs}: {peak / MIB:.4g} MiB, {difference / MIB:+.4g} MiB against the defaults."
-    spread = max(max(found) - min(found) for found in (peaks(measured), peaks(base)))
+    """Return what a variant's peak of memory is beside that of the defaults, rank by rank, and what that is worth."""
+    windows = _in_windows(measured) and _in_windows(base)
+    new, old = _peaks(measured, windows), _peaks(base, windows)
+    difference = statistics.median(
+        statistics.median(one) - statistics.median(other) for one, other in zip(new, old, strict=True)
+    )
+    told = (
+        f"{'.'.join(measured.member.variant.ddp_knobs)}: {max(statistics.median(one) for one in new) / MIB:.4g} MiB, "
+        f"{difference / MIB:+.4g} MiB a rank against the defaults."
+    )
+    spread = max(max(one) - min(one) for one in (*new, *old))
     if 0 < abs(difference) <= spread:
-        return f"{told} Equal launches, or ranks of one, differ by up to {spread / MIB:.4g} MiB: nothing is shown."
+        return f"{told} Equal launches differ by up to {spread / MIB:.4g} MiB: nothing is shown."
     gradients = BYTES_A_GRADIENT * measured.first.parameters
-    whole = not all(launch.window_peak_memory_bytes for launch in (*measured.launches, *base.launches))
+    few = not windows or min(len(measured.launches), len(base.launches)) == 1
     # A copy in buckets is padded a little.
-    if not whole or not 0 < abs(difference) <= 1.05 * gradients:
+    if not few or not 0 < abs(difference) <= 1.05 * gradients:
         return told
     return (
-        f"{told} A peak is of a whole launch, its first steps included, and those of equal launches and of equal ranks "
-        f"differ by as much as a copy of the gradients ({gradients / MIB:.4g} MiB here): several launches tell more "
-        "(--launches)."
+        f"{told} Peaks of whole launches, their first steps included, have differed between equal ones by as much as a "
+        f"copy of the gradients ({gradients / MIB:.4g} MiB here): several launches tell more (--launches)."
     )
+
+
+def _in_windows(measured: Measurement) -> bool:
+    """Whether all launches tell the peak of their windows; older ones tell that of the whole launch alone."""
+    return all(launch.window_peak_memory_bytes for launch in measured.launches)
+
+
+def _peaks(measured: Measurement, windows: bool) -> list[tuple[int, ...]]:
+    """Return the largest peak of each rank's devices in each launch, in bytes: a tuple a rank."""
+    found = (
+        launch.window_peak_memory_bytes if windows else launch.peak_memory_bytes
+        for launch in measured.launches
+    )
+    return list(zip(*([max(peaks.values()) for peaks in ranks] for ranks in found), strict=True))
 
 
 def rank_in_words(launch: LaunchRecord, rank: int, step_medians: Sequence[float]) -> str:

@@ -154,7 +154,8 @@ class Session:
             operators=self._operators.per_step(len(step_seconds)) if self._operators else None,
             trace=epochs.trace_file(spec, identity.rank),
             trace_facts=None if epochs.tracer is None else epochs.tracer.facts(),
-            window_peak_memory_bytes=self._memory.window_peak,
+            # A graph's replays take the memory of its capture, of which the allocator's counters say nothing.
+            window_peak_memory_bytes={} if "cuda_graph" in spec.optimizations else self._memory.window_peak,
         )
 
     def _refuse_unasked_silence(self, all_reduces: float) -> None:

@@ -15,7 +15,7 @@ DUMP_BEFORE_LIMIT = 0.9
 """Stacks are dumped when this share of the time limit has passed: before the driver sends its first signal."""
 
 PATIENCE = 0.05
-"""And this share later where native code keeps the interpreter's lock, which is still before that signal. 0.4 s of the
+"""And this share later at most, where native code keeps the interpreter's lock: halfway to that signal. 0.4 s of the
 shortest limit in use (8 s); a thread that runs Python gives the lock away within 5 ms."""
 
 LEAST_SECONDS = 0.1
@@ -67,8 +67,9 @@ class State:
         """
         self._stack = open(self._stack_path, "w", encoding="utf-8")  # noqa: SIM115 - faulthandler keeps it
         faulthandler.enable(self._stack)
-        left = DUMP_BEFORE_LIMIT * time_limit_seconds - passed_seconds
-        self._dump = StackDump(self._stack, max(LEAST_SECONDS, left), PATIENCE * time_limit_seconds)
+        seconds = max(LEAST_SECONDS, DUMP_BEFORE_LIMIT * time_limit_seconds - passed_seconds)
+        left = max(LEAST_SECONDS, time_limit_seconds - passed_seconds - seconds)
+        self._dump = StackDump(self._stack, seconds, min(PATIENCE * time_limit_seconds, left / 2.0))
 
     def unavailable(self, reason: str) -> None:
         """Note that this stack or device lacks what the launch asks for, for the driver to say."""

@@ -19,7 +19,7 @@ def test_a_limit_says_where_its_number_comes_from(limit):
 
 @pytest.mark.parametrize(
     ("question", "limits"),
-    [("ladder", RUNG), ("overlap", RUNG), ("tuned", TUNED), ("tuned", RESIDENT_SHARE)],
+    [("ladder", RUNG), ("mixed", RUNG), ("overlap", RUNG), ("tuned", TUNED), ("tuned", RESIDENT_SHARE)],
 )
 def test_each_network_of_a_ladder_has_a_limit(question, limits):
     """A limit that is a workload's own is looked up by its name while the test runs, on a GPU that is paid for."""

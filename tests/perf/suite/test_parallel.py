@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import pytest
+
+from perf.suite.parallel import peak_in_words
 
 GPUS = {"cores": 32, "gpus": 4}
 
 
 def ran(suite, *arguments: str, **settings):
     done = suite(
-        *arguments, "--profile", "full", "--device", "cuda", "--launches", "5", "-rs", **GPUS, **settings
+        *("--profile", "full", "--device", "cuda", "--launches", "5", "-rs"), *arguments, **GPUS, **settings
     )
     assert "INTERNALERROR" not in done.output
     return done
@@ -70,7 +74,7 @@ def test_communication_and_knobs_are_told(suite):
     assert "An unset bucket_cap_mb is not the same as 25" in " ".join(capped.reasons)
 
 
-def told_of_memory(suite, field: str, ranks: dict[str, tuple[int, int]]) -> dict[str, str]:
+def told_of_memory(suite, field: str, ranks: dict[str, tuple[int, int]], *words: str) -> dict[str, str]:
     """Return what is said of each knob's memory where its ranks, and those of the defaults, peak so."""
     changes = {
         "ddp-2gpu-nccl-fp32-native-synthetic" if knob == "defaults" else f"nccl-{knob}-": {
@@ -78,36 +82,53 @@ def told_of_memory(suite, field: str, ranks: dict[str, tuple[int, int]]) -> dict
         }
         for knob, sizes in ranks.items()
     }
-    done = ran(suite, "perf/test_ddp_knobs.py", "-k", "memory and mnist_cnn", changes=changes)
+    done = ran(suite, "perf/test_ddp_knobs.py", "-k", "memory and mnist_cnn", *words, changes=changes)
     return {v.variant.split("-")[4]: v.reasons[0] for v in done.run.verdicts() if v.metric == "knob_memory"}
 
 
+MEMORY = {
+    "defaults": (10_000_000, 6_000_000),
+    "bucket25": (10_000_000, 6_000_000),
+    "bucket1": (6_000_000, 2_000_000),
+    "view": (30_000_000, 26_000_000),
+}
+
+
 def test_memory_of_a_knob_is_that_of_its_windows(suite):
-    """A difference counts that is larger than what equal ranks or launches differ by."""
-    same = 10_000_000
-    told = told_of_memory(
-        suite,
-        "window_peak_memory_bytes",
-        {
-            "defaults": (same, same),
-            "bucket25": (same, same),
-            "bucket1": (6_000_000, 12_000_000),
-            "view": (6_000_000, 6_000_000),
-        },
-    )
-    assert "bucket25: 9.537 MiB, +0 MiB against the defaults." == told["bucket25"]
-    assert "view: 5.722 MiB, -3.815 MiB against the defaults." == told["view"]
-    assert told["bucket1"].endswith("differ by up to 5.722 MiB: nothing is shown.")
+    """Ranks are held against each other one by one: that one takes more than the other is no noise."""
+    told = told_of_memory(suite, "window_peak_memory_bytes", MEMORY)
+    assert "bucket25: 9.537 MiB, +0 MiB a rank against the defaults." == told["bucket25"]
+    assert "bucket1: 5.722 MiB, -3.815 MiB a rank against the defaults." == told["bucket1"]
+    assert "view: 28.61 MiB, +19.07 MiB a rank against the defaults." == told["view"]
 
 
-def test_memory_in_older_records_is_told_with_what_it_is_worth(suite):
+@pytest.mark.parametrize(
+    ("field", "words"), [("peak_memory_bytes", ()), ("window_peak_memory_bytes", ("--launches", "1"))]
+)
+def test_memory_of_whole_or_single_launches_is_told_with_what_it_is_worth(suite, field, words):
     """Peaks of whole launches have differed by a copy of the gradients, 4.6 MiB of mnist_cnn: less says little."""
-    sizes = {"defaults": 10_000_000, "bucket25": 10_000_000, "bucket1": 6_000_000, "view": 30_000_000}
-    told = told_of_memory(suite, "peak_memory_bytes", {knob: (size, size) for knob, size in sizes.items()})
-    assert "bucket25: 9.537 MiB, +0 MiB against the defaults." == told["bucket25"]
-    assert "-3.815 MiB against the defaults. A peak is of a whole launch" in told["bucket1"]
+    told = told_of_memory(suite, field, MEMORY, *words)
+    assert "bucket25: 9.537 MiB, +0 MiB a rank against the defaults." == told["bucket25"]
+    assert "-3.815 MiB a rank against the defaults. Peaks of whole launches" in told["bucket1"]
     assert "a copy of the gradients (4.577 MiB here)" in told["bucket1"]
-    assert "view: 28.61 MiB, +19.07 MiB against the defaults." == told["view"]
+    assert "view: 28.61 MiB, +19.07 MiB a rank against the defaults." == told["view"]
+
+
+@pytest.mark.parametrize(("base", "said"), [([7, 9], True), ([8, 8], False)])
+def test_memory_that_equal_launches_differ_by_shows_nothing(base, said):
+    """1 MiB less where the launches of one side differ by 2."""
+
+    def side(sizes: list[int]) -> SimpleNamespace:
+        launches = [
+            SimpleNamespace(window_peak_memory_bytes=[{"cuda:0": size * 2**20}], parameters=10**6)
+            for size in sizes
+        ]
+        member = SimpleNamespace(variant=SimpleNamespace(ddp_knobs=("view",)))
+        return SimpleNamespace(launches=launches, first=launches[0], member=member)
+
+    told = peak_in_words(side([7, 7]), side(base))
+    assert told.startswith("view: 7 MiB, -1 MiB a rank against the defaults.")
+    assert said is ("Equal launches differ by up to 2 MiB: nothing is shown." in told)
 
 
 def test_a_transport_of_the_network_within_a_node_fails(suite):

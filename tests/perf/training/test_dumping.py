@@ -7,12 +7,17 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).parents[3]
+CURRENT = "Current thread 0x"
+"""The header of one thread in each dump. Of the others a deep stack's outermost frames are left out."""
 
-# Calls without a pause: the frames of a rank that trains. faulthandler's own timer crashed such a process in its
-# first ten dumps or so, in each of seven runs.
+# faulthandler belongs to the whole process, and pytest uses it too: dumps are armed in processes of their own.
+
+# Calls without a pause, many deep: the frames of a rank that trains.
 BUSY = """
 import sys, threading
 from perf.training.dumping import StackDump
+
+sys.setrecursionlimit(10000)
 
 def calls(depth):
     return depth and calls(depth - 1)
@@ -22,19 +27,37 @@ with open(sys.argv[1], "w") as file:
     for _ in range(100):
         dump = StackDump(file, 0.002, 60.0)
         while dump._thread.is_alive():
-            calls(50)
+            calls(300)
         dump.call_off()
 """
 
-# faulthandler belongs to the whole process, and pytest uses it too: each dump is armed in a process of its own.
 NATIVE = """
 import ctypes, sys
 from perf.training.dumping import StackDump
 
+sleep = ctypes.PyDLL(None).usleep  # keeps the interpreter's lock
 with open(sys.argv[1], "w") as file:
-    dump = StackDump(file, 0.1, 0.1)
-    ctypes.PyDLL(None).usleep(900000)  # keeps the interpreter's lock
+    dump = StackDump(file, 0.3, 0.1)
+    sleep(900000)
     dump.call_off()
+"""
+
+SUSPENDED = """
+import os, signal, subprocess, sys
+from perf.training.dumping import StackDump
+
+def calls(depth):
+    return depth and calls(depth - 1)
+
+with open(sys.argv[1], "w") as file:
+    dump = StackDump(file, 0.2, 0.1)
+    waker = f"import os, signal, time; time.sleep(1.0); os.kill({os.getpid()}, signal.SIGCONT)"
+    process = subprocess.Popen([sys.executable, "-c", waker])
+    os.kill(os.getpid(), signal.SIGSTOP)
+    while dump._thread.is_alive():
+        calls(300)
+    dump.call_off()
+    process.wait()
 """
 
 CALLED_OFF = """
@@ -57,18 +80,21 @@ def run(code: str, path: Path) -> str:
 
 def test_a_process_that_is_busy_outlives_its_dumps(tmp_path):
     """A hundred dumps of threads that call functions all the time, each whole: none is read while it changes."""
-    dumps = run(BUSY, tmp_path / "dumps.txt").split("Timeout (")[1:]
-    assert 100 == len(dumps)
-    assert all("in <module>" in dump and "???" not in dump for dump in dumps)
+    assert 100 == run(BUSY, tmp_path / "dumps.txt").count(CURRENT)
 
 
 def test_a_lock_that_is_not_given_away_does_not_stop_the_dump(tmp_path):
-    """Native code that keeps the interpreter's lock is seen by the timer that needs none; the thread comes too late."""
+    """The signal interrupts native code that keeps the interpreter's lock; the thread then dumps nothing more."""
     text = run(NATIVE, tmp_path / "dump.txt")
-    assert text.startswith("Timeout (0:00:00.2")
-    assert 'File "<string>", line 7 in <module>' in text
+    assert 1 == text.count(CURRENT)
+    assert 'File "<string>", line 8 in <module>' in text
+
+
+def test_a_process_that_slept_through_both_times_dumps_once(tmp_path):
+    """A machine that was suspended wakes up behind them: the signal is there first."""
+    assert 1 == run(SUSPENDED, tmp_path / "dump.txt").count(CURRENT)
 
 
 def test_what_is_called_off_dumps_nothing(tmp_path):
-    """Neither the thread nor the timer writes to a file that may be closed."""
+    """Neither the thread nor the signal writes to a file that may be closed, and no signal ends the process."""
     assert not run(CALLED_OFF, tmp_path / "dump.txt")

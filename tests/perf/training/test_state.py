@@ -39,7 +39,8 @@ if sys.argv[3] == "done":
 threading.Thread(target=stuck_in_another_thread, daemon=True).start()
 if sys.argv[3] == "native":
     def stuck_here():
-        ctypes.PyDLL(None).sleep(60)  # keeps the interpreter's lock
+        while True:
+            ctypes.PyDLL(None).sleep(60)  # keeps the interpreter's lock; the signal ends one of them
 stuck_here()
 """
 
@@ -80,7 +81,6 @@ def test_a_rank_that_hangs_dumps_the_stacks_of_all_its_threads(tmp_path, hang):
         process.kill()
         process.wait()
 
-    assert "Timeout" in dump.read_text(encoding="utf-8")
     assert "stuck_in_another_thread" in dump.read_text(encoding="utf-8")
     assert "setup" == json.loads((tmp_path / "state-3.json").read_text(encoding="utf-8"))["phase"]
 
