@@ -97,6 +97,8 @@ def first_epoch_parts(
 
 
 def in_words(parts: Mapping[str, float]) -> str:
-    """Return parts with their seconds, the largest first."""
+    """Return parts with their seconds, the largest first; of what takes less than a millisecond only that."""
     ordered = sorted(parts.items(), key=lambda part: -part[1])
-    return ", ".join(f"{name} {seconds:.3g} s" for name, seconds in ordered)
+    return ", ".join(
+        f"{name} {'below 1 ms' if abs(seconds) < 1e-3 else f'{seconds:.3g} s'}" for name, seconds in ordered
+    )

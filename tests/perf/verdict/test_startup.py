@@ -38,6 +38,7 @@ def test_the_first_epochs_excess_is_attributed():
 
     assert pytest.approx({"workers and first batch": 0.5, "first step": 1.2, "rest": 0.3}) == found
     assert "first step 1.2 s, workers and first batch 0.5 s, rest 0.3 s" == in_words(found)
+    assert "data 0.092 s, process group below 1 ms" == in_words({"process group": 2.08e-6, "data": 0.092})
 
 
 @given(st.lists(st.tuples(SECONDS, SECONDS), min_size=2, max_size=9), st.none() | SECONDS, SECONDS)
