@@ -68,8 +68,8 @@ def parse_dumps(text: str) -> list[Dump]:
         if not threads:
             continue
         timeout = not part.startswith("Fatal")
-        # Threads are listed newest first, so the main thread is the last. At a time limit the current one is the
-        # thread that dumps (`perf.training.dumping`).
+        # Threads are listed newest first, so the main thread is the last. At a time limit the current one is whichever
+        # dumps (`perf.training.dumping`).
         current = [] if timeout else [frames for is_current, frames in threads if is_current]
         dumps.append(Dump(timeout, current[0] if current else threads[-1][1]))
     return dumps

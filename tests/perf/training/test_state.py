@@ -68,7 +68,7 @@ def test_a_rank_that_hangs_dumps_the_stacks_of_all_its_threads(tmp_path, hang):
 
     So it is where native code hangs and keeps the interpreter's lock.
     """
-    process = start(tmp_path, 0.5, hang)
+    process = start(tmp_path, 2.0, hang)
     dump = tmp_path / "stack-3.txt"
     try:
         deadline = time.monotonic() + 60
