@@ -165,11 +165,22 @@ def agent_was_killed(evidence: Evidence) -> bool:
 
 
 def _hang(evidence: Evidence) -> Cause:
-    """Name the rank that does not wait: those inside a collective, a barrier or backward wait for it."""
+    """Name the rank that does not wait: those inside a collective, a barrier or backward wait for it.
+
+    Where every rank still took steps nobody waits for long: the launch is slow.
+    """
     limit = f"ran past its time limit of {evidence.time_limit:g} s"
     running = [rank for rank in evidence.ranks if rank.record != GOOD]
     if not running:
         return Cause(None, limit, "Every rank left its record, but the launch did not end.")
+    slowest = min(running, key=_progress)
+    if slowest.progress and all(rank.progress and rank.progress.taken > 0 for rank in running):
+        return Cause(
+            slowest.rank if len(evidence.ranks) == 1 else None,
+            f"{limit} while {in_phase(slowest)}",
+            f"It is slow, not stuck: near the limit it {slowest.progress}, of {slowest.progress.steps} so far. "
+            "--launch-timeout gives it more time.",
+        )
     if len(evidence.ranks) == 1:
         return Cause(running[0].rank, f"{limit} while {in_phase(running[0])}")
     to_blame = sorted((rank for rank in running if not waits(rank)), key=_progress)

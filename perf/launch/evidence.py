@@ -13,6 +13,7 @@ from typing import Any
 from perf import contract
 from perf.contract import LaunchSpec, RankRecord
 from perf.launch.command import log_folder
+from perf.launch.progress import Progress, read_progress
 from perf.launch.stacks import Dump, Frame, parse_dumps
 from perf.launch.text import harmless, last_lines, read_tail, shorten
 from perf.launch.torchrun import Report, parse_report
@@ -55,6 +56,8 @@ class RankEvidence:
         The stacks that it dumped.
     kernel_state
         What the kernel said of its process at the time limit, such as ``stopped``; '' where nobody asked.
+    progress
+        Steps that it took when its time was nearly over; None where it told nothing.
     gpus
         UUIDs of the GPUs that it took, or their numbers where its torch can't tell; empty before it took one.
     """
@@ -73,6 +76,7 @@ class RankEvidence:
     dumps: tuple[Dump, ...] = ()
     kernel_state: str = ""
     gpus: tuple[str, ...] = ()
+    progress: Progress | None = None
 
 
 @dataclass(frozen=True)
@@ -146,6 +150,7 @@ def gather(spec: LaunchSpec, observed: Observed, host: str) -> tuple[Evidence, l
                 log=tuple(log),
                 log_path=log_path,
                 dumps=read_dumps(spec.out_dir, rank),
+                progress=read_progress(spec.out_dir, rank),
                 kernel_state=observed.kernel_states.get(rank, ""),
                 gpus=gpus,
                 **how_it_ended(rank, direct, report, observed, first_only=spec.launcher == "fork"),

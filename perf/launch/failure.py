@@ -165,7 +165,11 @@ def _stacks(evidence: Evidence) -> list[str]:
         if rank.phase_time is not None and evidence.ended >= rank.phase_time:
             since = f" for {evidence.ended - rank.phase_time:.0f} s"
         role = ", waits for the others" if waits(rank) and len(evidence.ranks) > 1 else ""
-        lines.append(f"    rank {rank.rank}: {in_phase(rank)}{since}{role}")
+        steps = f", {rank.progress}" if rank.progress else ""
+        if rank.progress and rank.progress.taken > 0:
+            # In backward it stands most of the time, whether it waits there or computes.
+            role = ""
+        lines.append(f"    rank {rank.rank}: {in_phase(rank)}{since}{role}{steps}")
         dumps = [dump for dump in rank.dumps if dump.timeout]
         if dumps:
             lines += [f"      {frame}" for frame in _shown(dumps[-1].frames)]

@@ -163,7 +163,7 @@ def _prepare(spec: LaunchSpec, spec_path: str) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     shutil.rmtree(folder / LOG_FOLDER, ignore_errors=True)
     for rank in range(spec.world_size):
-        for name in (contract.RANK_FILE, contract.STATE_FILE, contract.STACK_FILE):
+        for name in (contract.RANK_FILE, contract.STATE_FILE, contract.STACK_FILE, contract.PROGRESS_FILE):
             (folder / name.format(rank=rank)).unlink(missing_ok=True)
     for pattern in (LOG_FILES, TRACE_FILES):
         for path in folder.glob(pattern):

@@ -14,7 +14,7 @@ import faulthandler
 import signal
 import threading
 import time
-from typing import IO
+from typing import IO, Callable
 
 
 class StackDump:
@@ -30,10 +30,19 @@ class StackDump:
         From now to the dump; above 0.
     patience_seconds
         How long a thread of Python's may try to get the interpreter's lock, above 0: then the signal comes.
+    then
+        Called behind the thread's dump, with what waits so many seconds and says whether it was called off meanwhile.
     """
 
-    def __init__(self, file: IO[str], seconds: float, patience_seconds: float) -> None:
+    def __init__(
+        self,
+        file: IO[str],
+        seconds: float,
+        patience_seconds: float,
+        then: Callable[[Callable[[float], bool]], None] = lambda called_off: None,
+    ) -> None:
         self._file = file
+        self._then = then
         self._seconds = seconds
         self._signal_at = time.monotonic() + seconds + patience_seconds
         self._called_off = threading.Event()
@@ -51,6 +60,7 @@ class StackDump:
         signal.setitimer(signal.ITIMER_REAL, 0.0)
         # Neither this nor the line above gives the lock away: between them nobody can get stuck with it.
         faulthandler.dump_traceback(self._file, all_threads=True)
+        self._then(self._called_off.wait)
 
     def call_off(self) -> None:
         """Dump nothing any more; a dump that has begun is waited for. The file may be closed then."""

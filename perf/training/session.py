@@ -78,6 +78,7 @@ class Session:
         if isinstance(feed, RingLoader):
             feed.filled()
         meter = self._make_meter(loader)
+        self._state.counts(lambda: meter.total_steps)
         self._enter("warm-up")
         watched = Watched(feed, meter, partial=feed is loader and ends_in_part(loader))
         epochs = epochs_of(

@@ -6,7 +6,7 @@ import faulthandler
 import json
 import os
 import time
-from typing import IO, Optional
+from typing import IO, Callable, Optional
 
 from perf import contract
 from perf.training.dumping import StackDump
@@ -30,7 +30,11 @@ class State:
         self._stack_path = os.path.join(out_dir, contract.STACK_FILE.format(rank=rank))
         self._stack: Optional[IO[str]] = None
         self._dump: Optional[StackDump] = None
+        self._patience = 0.0
+        self._steps: Optional[Callable[[], int]] = None
         self._gpus: list[str] = []
+
+        self._progress_path = os.path.join(out_dir, contract.PROGRESS_FILE.format(rank=rank))
 
         self._rank = rank
         self._edge_path = os.path.join(out_dir, contract.EDGE_PIPE)
@@ -69,7 +73,27 @@ class State:
         faulthandler.enable(self._stack)
         seconds = max(LEAST_SECONDS, DUMP_BEFORE_LIMIT * time_limit_seconds - passed_seconds)
         left = max(LEAST_SECONDS, time_limit_seconds - passed_seconds - seconds)
-        self._dump = StackDump(self._stack, seconds, min(PATIENCE * time_limit_seconds, left / 2.0))
+        self._patience = min(PATIENCE * time_limit_seconds, left / 2.0)
+        self._dump = StackDump(self._stack, seconds, self._patience, self._tell_progress)
+
+    def counts(self, steps: Callable[[], int]) -> None:
+        """Remember what tells how many steps this rank has taken: it is asked twice when the time is nearly over."""
+        self._steps = steps
+
+    def _tell_progress(self, called_off: Callable[[float], bool]) -> None:
+        """Write how many steps the rank takes in a moment: one that is slow is told from one that is stuck."""
+        if self._steps is None:
+            return
+        before, began = self._steps(), time.monotonic()
+        if called_off(self._patience):
+            return
+        steps = self._steps()
+        found = {"steps": steps, "taken": steps - before, "seconds": time.monotonic() - began}
+        try:
+            contract.write_whole(self._progress_path, json.dumps(found))
+        except OSError:
+            # The disk is full, say. The stacks are told all the same.
+            return
 
     def unavailable(self, reason: str) -> None:
         """Note that this stack or device lacks what the launch asks for, for the driver to say."""

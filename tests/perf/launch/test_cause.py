@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from perf.launch.cause import find_cause, log_hint
 from perf.launch.evidence import BROKEN, GOOD, MISSING, Evidence, RankEvidence
+from perf.launch.progress import Progress
 from perf.launch.stacks import Dump, Frame
 
 BARRIER = (Dump(True, (Frame("/s/torch/distributed/distributed_c10d.py", 1, "barrier"),)),)
@@ -34,6 +35,34 @@ def hung(*ranks):
 def ended_with_the_rest(rank, **changes):
     """Return a rank that torchrun ended because another one had failed."""
     return RankEvidence(rank, exit_code=-15, ended_by_us=True, **changes)
+
+
+MOVES, STANDS = Progress(812, 12, 6.0), Progress(812, 0, 6.0)
+
+
+@pytest.mark.parametrize("ranks", [1, 2])
+def test_a_launch_that_still_trained_is_slow(ranks):
+    """Ranks that took steps near the limit do not wait for each other, whatever their stacks look like."""
+    running = [
+        RankEvidence(rank, ended_by_us=True, phase="window", dumps=BARRIER, progress=MOVES)
+        for rank in range(ranks)
+    ]
+    cause = find_cause(hung(*running))
+    assert (0 if ranks == 1 else None) == cause.rank
+    assert "ran past its time limit of 60 s while in phase window" == cause.status
+    assert (
+        "It is slow, not stuck: near the limit it took 12 steps in 6 s, of 812 so far. "
+        "--launch-timeout gives it more time." == cause.note
+    )
+
+
+@pytest.mark.parametrize("other", [STANDS, None])
+def test_a_launch_in_which_one_rank_stands_is_not_called_slow(other):
+    """A host may queue some steps more when another rank hangs already: the one that takes none is told as before."""
+    moving = RankEvidence(0, ended_by_us=True, phase="window", dumps=BARRIER, progress=MOVES)
+    standing = RankEvidence(1, ended_by_us=True, phase="window", dumps=LOADER, progress=other)
+    cause = find_cause(hung(moving, standing))
+    assert (1, "Every other rank that was left waits for it.") == (cause.rank, cause.note)
 
 
 @pytest.mark.parametrize("code", [1, 3, -9, -11, -15])

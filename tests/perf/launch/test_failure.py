@@ -8,6 +8,7 @@ import pytest
 
 from perf.launch.evidence import GOOD, Evidence, RankEvidence
 from perf.launch.failure import LaunchFailed, diagnose, sentence, state_of, succeeded
+from perf.launch.progress import Progress
 from perf.launch.stacks import Dump, Frame
 
 BARRIER = (Dump(True, (Frame("/s/torch/distributed/distributed_c10d.py", 9, "barrier"),)),)
@@ -86,6 +87,19 @@ Launch 0007 of v-2cpu on n1: rank 1 ran past its time limit of 60 s while in pha
     rank 0: was running, in phase window, until it was ended with the rest
   All files: /o"""
     assert expected == str(error)
+
+
+@pytest.mark.parametrize(
+    ("taken", "words"), [(0, ", waits for the others, took no step in 6 s"), (1, ", took 1 step in 6 s")]
+)
+def test_steps_near_the_limit_are_told_of_each_rank(taken, words):
+    """A rank that took none may wait; of one that took some it is not said, wherever it stands."""
+    ranks = [
+        RankEvidence(rank, ended_by_us=True, phase="window", dumps=BARRIER, progress=Progress(9, taken, 6.0))
+        for rank in range(2)
+    ]
+    lines = str(diagnose(evidence(*ranks, agent_exit=None, timed_out=True))).splitlines()
+    assert f"    rank 1: in phase window{words}" in lines
 
 
 def test_a_killed_torchrun_is_the_subject_of_its_sentence():

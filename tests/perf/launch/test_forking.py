@@ -171,7 +171,7 @@ def test_what_the_stack_lacks_is_no_failure(servers, spec):
 
 
 def test_a_launch_past_its_limit_is_ended_with_all_its_processes(servers, spec):
-    """The time limit ends rank and loader workers; the server lives on and serves the next launch."""
+    """The time limit ends rank and loader workers, and what was slow is told; the server serves the next launch."""
     endless = spec(
         "mnist_cnn-single-1cpu-fp32-native",
         workers=1,
@@ -179,7 +179,9 @@ def test_a_launch_past_its_limit_is_ended_with_all_its_processes(servers, spec):
         time_limit_seconds=8.0,
         warmup_steps=1,
     )
-    with pytest.raises(LaunchFailed, match="time limit"):
+    with pytest.raises(
+        LaunchFailed, match="time limit of 8 s while in phase warm-up\\.\n  It is slow, not stuck"
+    ):
         forked(endless, servers)
     assert not [p for server in servers._servers.values() for pid in server._started for p in in_session(pid)]
     assert forked(spec(), servers).valid

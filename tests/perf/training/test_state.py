@@ -18,7 +18,7 @@ ROOT = Path(__file__).parents[3]
 
 # faulthandler belongs to the whole process, and pytest uses it too: the dump is armed in a process of its own.
 HANG = """
-import ctypes, sys, threading, time
+import ctypes, itertools, sys, threading, time
 from perf import contract
 from perf.training.state import State
 
@@ -26,6 +26,11 @@ def stuck_in_another_thread():
     time.sleep(60)
 
 def stuck_here():
+    time.sleep(60)
+
+def stepping():
+    step = itertools.count()
+    state.counts(lambda: next(step))
     time.sleep(60)
 
 state = State(sys.argv[1], 3)
@@ -37,6 +42,8 @@ if sys.argv[3] == "done":
         time.sleep(3 * float(sys.argv[2]))
     sys.exit()
 threading.Thread(target=stuck_in_another_thread, daemon=True).start()
+if sys.argv[3] == "steps":
+    stepping()
 if sys.argv[3] == "native":
     def stuck_here():
         while True:
@@ -85,6 +92,25 @@ def test_a_rank_that_hangs_dumps_the_stacks_of_all_its_threads(tmp_path, hang):
     assert "setup" == json.loads((tmp_path / "state-3.json").read_text(encoding="utf-8"))["phase"]
 
 
+def test_a_rank_tells_whether_it_still_takes_steps(tmp_path):
+    """Its steps are counted twice behind the dump; here each look is one step on."""
+    process = start(tmp_path, 2.0, "steps")
+    path = tmp_path / "progress-3.json"
+    try:
+        deadline = time.monotonic() + 60
+        while not path.exists():
+            assert process.poll() is None
+            assert time.monotonic() < deadline, "no progress was told"
+            time.sleep(0.05)
+    finally:
+        process.kill()
+        process.wait()
+
+    found = json.loads(path.read_text(encoding="utf-8"))
+    assert (1, 1) == (found["steps"], found["taken"])
+    assert found["seconds"] > 0
+
+
 def test_a_rank_that_is_done_dumps_nothing(tmp_path):
     """The dump is disarmed, also for a file that is opened later, and the last phase says so."""
     process = start(tmp_path, 0.5, "done")
@@ -92,6 +118,7 @@ def test_a_rank_that_is_done_dumps_nothing(tmp_path):
     assert 0 == process.wait(timeout=60)
     assert not (tmp_path / "stack-3.txt").read_text(encoding="utf-8")
     assert not (tmp_path / "opened-later.txt").read_text(encoding="utf-8")
+    assert not (tmp_path / "progress-3.json").exists()
     assert "done" == json.loads((tmp_path / "state-3.json").read_text(encoding="utf-8"))["phase"]
 
 
