@@ -174,7 +174,7 @@ def _hang(evidence: Evidence) -> Cause:
     if not running:
         return Cause(None, limit, "Every rank left its record, but the launch did not end.")
     slowest = min(running, key=_progress)
-    if slowest.progress and all(rank.progress and rank.progress.taken > 0 for rank in running):
+    if slowest.progress and all(rank.moves for rank in running):
         return Cause(
             slowest.rank if len(evidence.ranks) == 1 else None,
             f"{limit} while {in_phase(slowest)}",

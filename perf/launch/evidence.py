@@ -78,6 +78,11 @@ class RankEvidence:
     gpus: tuple[str, ...] = ()
     progress: Progress | None = None
 
+    @property
+    def moves(self) -> bool:
+        """Whether it still took steps when its time was nearly over, and was not stopped since."""
+        return self.progress is not None and self.progress.taken > 0 and not self.kernel_state
+
 
 @dataclass(frozen=True)
 class Evidence:

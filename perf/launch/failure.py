@@ -164,11 +164,9 @@ def _stacks(evidence: Evidence) -> list[str]:
         since = ""
         if rank.phase_time is not None and evidence.ended >= rank.phase_time:
             since = f" for {evidence.ended - rank.phase_time:.0f} s"
-        role = ", waits for the others" if waits(rank) and len(evidence.ranks) > 1 else ""
+        # A rank that moves stands in backward most of the time too.
+        role = ", waits for the others" if waits(rank) and not rank.moves and len(evidence.ranks) > 1 else ""
         steps = f", {rank.progress}" if rank.progress else ""
-        if rank.progress and rank.progress.taken > 0:
-            # In backward it stands most of the time, whether it waits there or computes.
-            role = ""
         lines.append(f"    rank {rank.rank}: {in_phase(rank)}{since}{role}{steps}")
         dumps = [dump for dump in rank.dumps if dump.timeout]
         if dumps:

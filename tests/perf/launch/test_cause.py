@@ -56,6 +56,15 @@ def test_a_launch_that_still_trained_is_slow(ranks):
     )
 
 
+def test_a_rank_that_was_stopped_near_the_limit_is_not_called_slow():
+    """Its steps are older than what the kernel says of it."""
+    stopped = RankEvidence(0, ended_by_us=True, phase="window", progress=MOVES, kernel_state="stopped")
+    assert (
+        "ran past its time limit of 60 s while in phase window (stopped)" == find_cause(hung(stopped)).status
+    )
+    assert "slow" not in find_cause(hung(stopped)).note
+
+
 @pytest.mark.parametrize("other", [STANDS, None])
 def test_a_launch_in_which_one_rank_stands_is_not_called_slow(other):
     """A host may queue some steps more when another rank hangs already: the one that takes none is told as before."""
