@@ -104,8 +104,8 @@ class LaunchRecord:
         """Part of the window that the rank which waits most spends waiting for data.
 
         None without a window, and with a loader that makes its batches on a GPU: the host launches kernels there, and
-        has to wait where CUDA's queue is full of training's (an H200 with `resnet152`: 37 % of the window, in steps as
-        long as those without a loader).
+        has to wait where CUDA's queue is full of training's (37 % of the window of `resnet152`, in steps as long
+        as those without a loader: docs/measurements/2026-11-29-h200-third).
         """
         if self.loader == "resident" and self.device == "cuda":
             return None

@@ -63,7 +63,7 @@ class Dump:
 def parse_dumps(text: str) -> list[Dump]:
     """Read every dump in a file, in order. Text that is no dump is skipped; a dump that was cut short is kept."""
     dumps: list[Dump] = []
-    for part in re.split(r"^(?=Timeout \(|Fatal Python error: )", text, flags=re.MULTILINE):
+    for part in re.split(r"^(?=Fatal Python error: )", text, flags=re.MULTILINE):
         threads = _threads(part)
         if not threads:
             continue

@@ -2,14 +2,15 @@
 
 ``faulthandler.dump_traceback_later`` reads the frames of threads that go on running. Where it reads one that is just
 being left, the process is killed by SIGSEGV, and a rank that is merely slow ends as a crash (CPython's issues 116008,
-131580, 140815; of 40 runs in which two threads called functions all the time and were dumped a hundred times 33 ended
-so, on Python 3.9 to 3.13). So frames are read when they stand still. A thread of Python's takes the interpreter's lock
-and dumps. Where it does not get the lock, its owner is stuck in native code, and nearly always that is the main thread:
-a timer's signal interrupts this one, and all stand still while its handler, which needs no lock, dumps.
+131580, 140815; a process whose threads call functions all the time seldom outlives a hundred such dumps). So frames are
+read when they stand still. A thread of Python's takes the interpreter's lock and dumps. Where it does not get the lock,
+its owner is stuck in native code, and nearly always that is the main thread: a timer's signal interrupts this one, and
+all stand still while its handler, which needs no lock, dumps.
 """
 
 from __future__ import annotations
 
+import atexit
 import faulthandler
 import signal
 import threading
@@ -48,6 +49,8 @@ class StackDump:
         self._called_off = threading.Event()
         faulthandler.register(signal.SIGALRM, file=file, all_threads=True)
         signal.setitimer(signal.ITIMER_REAL, seconds + patience_seconds)
+        # Python takes the handler away as it ends; the signal would then kill a process whose libraries end slowly.
+        atexit.register(signal.setitimer, signal.ITIMER_REAL, 0.0)
         self._thread = threading.Thread(target=self._dump, name="stack dump", daemon=True)
         self._thread.start()
 

@@ -1,4 +1,4 @@
-"""What a rank is doing, for whoever has to say why it hung: a phase file and a dump of every thread's stack."""
+"""What a rank is doing, for whoever has to say why it did not end: its phase, its threads' stacks, its last steps."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ DUMP_BEFORE_LIMIT = 0.9
 """Stacks are dumped when this share of the time limit has passed: before the driver sends its first signal."""
 
 PATIENCE = 0.05
-"""And this share later at most, where native code keeps the interpreter's lock: halfway to that signal. 0.4 s of the
-shortest limit in use (8 s); a thread that runs Python gives the lock away within 5 ms."""
+"""And this share later at most, where native code keeps the interpreter's lock: halfway to that signal. A thread that
+runs Python gives the lock away within 5 ms (`sys.getswitchinterval`), long before."""
 
 LEAST_SECONDS = 0.1
 """A timer of nothing is none; a limit that has nearly passed when the rank begins still gets its stacks."""
@@ -28,13 +28,12 @@ class State:
     def __init__(self, out_dir: str, rank: int) -> None:
         self._path = os.path.join(out_dir, contract.STATE_FILE.format(rank=rank))
         self._stack_path = os.path.join(out_dir, contract.STACK_FILE.format(rank=rank))
+        self._progress_path = os.path.join(out_dir, contract.PROGRESS_FILE.format(rank=rank))
         self._stack: Optional[IO[str]] = None
         self._dump: Optional[StackDump] = None
         self._patience = 0.0
         self._steps: Optional[Callable[[], int]] = None
         self._gpus: list[str] = []
-
-        self._progress_path = os.path.join(out_dir, contract.PROGRESS_FILE.format(rank=rank))
 
         self._rank = rank
         self._edge_path = os.path.join(out_dir, contract.EDGE_PIPE)

@@ -151,7 +151,7 @@ def test_frames_are_shown_with_their_source_line(tmp_path):
     source = tmp_path / "a.py"
     source.write_text("x = 1\ny = 2\n")
     (tmp_path / "stack-0.txt").write_text(
-        f'Timeout (0:00:01)!\nThread 0x1 (most recent call first):\n  File "{source}", line 2 in f\n'
+        f'Thread 0x1 (most recent call first):\n  File "{source}", line 2 in f\n'
         '  File "/dev/zero", line 1 in g\n  File "<string>", line 1 in <module>\n'
     )
     (dump,) = read_dumps(str(tmp_path), 0)

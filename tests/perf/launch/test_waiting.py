@@ -10,7 +10,7 @@ import pytest
 from perf.launch.waiting import Over, Patience, Waiting
 
 PATIENCE = Patience(look=0.01, grace=0.0, victims=0.0, stacks=0.2)
-DUMP = 'Timeout (0:00:54)!\nThread 0x1 (most recent call first):\n  File "a.py", line 1 in <module>\n'
+DUMP = 'Thread 0x1 (most recent call first):\n  File "a.py", line 1 in <module>\n'
 
 
 class FakeWatch:

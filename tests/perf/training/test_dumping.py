@@ -8,7 +8,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[3]
 CURRENT = "Current thread 0x"
-"""The header of one thread in each dump. Of the others a deep stack's outermost frames are left out."""
+"""One header in each dump. Frames don't tell how many there are: of a deep stack the outermost are left out."""
 
 # faulthandler belongs to the whole process, and pytest uses it too: dumps are armed in processes of their own.
 
@@ -60,6 +60,18 @@ with open(sys.argv[1], "w") as file:
     process.wait()
 """
 
+# An end with an error, and a library that takes a second for its own: longer than until the signal.
+ENDS_SLOWLY = """
+import ctypes, sys
+from perf.training.dumping import StackDump
+
+libc = ctypes.CDLL(None)
+libc.__cxa_atexit(libc.sleep, ctypes.c_void_p(1), None)
+file = open(sys.argv[1], "w")
+StackDump(file, 0.4, 0.4)
+sys.exit(3)
+"""
+
 CALLED_OFF = """
 import sys, time
 from perf.training.dumping import StackDump
@@ -70,16 +82,16 @@ with open(sys.argv[1], "w") as file:
 """
 
 
-def run(code: str, path: Path) -> str:
+def run(code: str, path: Path, status: int = 0) -> str:
     done = subprocess.run(
         [sys.executable, "-c", code, str(path)], cwd=ROOT, capture_output=True, text=True, check=False
     )
-    assert (0, "") == (done.returncode, done.stderr)
+    assert (status, "") == (done.returncode, done.stderr)
     return path.read_text(encoding="utf-8")
 
 
 def test_a_process_that_is_busy_outlives_its_dumps(tmp_path):
-    """A hundred dumps of threads that call functions all the time, each whole: none is read while it changes."""
+    """All hundred dumps of threads that call functions all the time are there: none is read while it changes."""
     assert 100 == run(BUSY, tmp_path / "dumps.txt").count(CURRENT)
 
 
@@ -93,6 +105,11 @@ def test_a_lock_that_is_not_given_away_does_not_stop_the_dump(tmp_path):
 def test_a_process_that_slept_through_both_times_dumps_once(tmp_path):
     """A machine that was suspended wakes up behind them: the signal is there first."""
     assert 1 == run(SUSPENDED, tmp_path / "dump.txt").count(CURRENT)
+
+
+def test_a_process_that_ends_slowly_keeps_its_own_exit_status(tmp_path):
+    """Nobody called the dump off; the signal does not come to a process that can't handle it any more."""
+    assert not run(ENDS_SLOWLY, tmp_path / "dump.txt", status=3)
 
 
 def test_what_is_called_off_dumps_nothing(tmp_path):

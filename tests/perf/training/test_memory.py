@@ -21,7 +21,7 @@ class Allocator:
         self.peak = 0
 
     def has(self, size: int) -> None:
-        """Allocate so many bytes, and free all but nothing of them."""
+        """Allocate so many bytes in all, and free them."""
         self.peak = max(self.peak, size)
 
     def reset(self, device: torch.device) -> None:
