@@ -103,11 +103,12 @@ class LaunchRecord:
     def wait_share(self) -> Optional[float]:
         """Part of the window that the rank which waits most spends waiting for data.
 
-        None without a window, and with a loader that makes its batches on a GPU: the host launches kernels there, and
-        has to wait where CUDA's queue is full of training's (37 % of the window of `resnet152`, in steps as long
-        as those without a loader: docs/measurements/2026-11-29-h200-third).
+        None without a window, on batches that are there already, whose waits are not noted, and with a loader that
+        makes its batches on a GPU: the host launches kernels there, and has to wait where CUDA's queue is full of
+        training's (37 % of the window of `resnet152`, in steps as long as those without a loader:
+        docs/measurements/2026-11-29-h200-third).
         """
-        if self.loader == "resident" and self.device == "cuda":
+        if self.mode == "synthetic" or (self.loader == "resident" and self.device == "cuda"):
             return None
         pairs = zip(self.wait_seconds, self.window_seconds_per_rank)
         return max((wait / window for wait, window in pairs if window > 0.0), default=None)

@@ -72,12 +72,12 @@ class RankRecord:
     with every device synchronized at its edges; `halves` the medians of the window's two halves. `loss_first` and
     `loss_last` are means over the first and the last tenth of all steps; a long window keeps one loss in n between its
     own first and last tenth, and `losses_finite` is about those that were kept. `wait_seconds` is the host's time in
-    the loader inside the window, `drain_seconds` what the host waited for the devices at the window's end, after it
-    had queued the last step: a host that runs ahead of its devices waits for several steps there, one that
-    holds them up for none. `window_edges` holds begin and end of each stretch of the window by the system's own clock
-    (Unix time), which whoever sampled the machine meanwhile has too. `peak_memory_bytes` is of the whole launch,
-    `window_peak_memory_bytes` of the window: empty where a CUDA graph replays, which allocates nothing. A reading that
-    cannot be had is null, never 0.
+    the loader inside the window (0 in mode ``synthetic``, where there is none), `drain_seconds` what the host waited
+    for the devices at the window's end, after it had queued the last step: a host that runs ahead of its devices waits
+    for several steps there, one that holds them up for none. `window_edges` holds begin and end of each stretch of the
+    window by the system's own clock (Unix time), which whoever sampled the machine meanwhile has too.
+    `peak_memory_bytes` is of the whole launch, `window_peak_memory_bytes` of the window: empty where a CUDA graph
+    replays, which allocates nothing. A reading that cannot be had is null, never 0.
     """
 
     run: str

@@ -33,6 +33,10 @@ OPTIMIZATIONS = ("channels_last", "non_blocking", "fused", "compile", "cuda_grap
 FEWEST_STEPS = 50
 """Steps of the shortest window on a GPU, as the design has it: its halves still have a median of 25 steps each."""
 
+SPARED = 10
+"""Where an epoch's end cuts off a window that has a limit in seconds, one step in so many may be lacking, if a loader's
+new start would cost more steps than that."""
+
 PREFETCH_ROUNDS = 2
 """After a loader's start, batches come from a filling queue for workers x prefetch steps; twice that is thrown away."""
 

@@ -31,10 +31,11 @@ class LaunchSpec:
     ``fresh`` or, where the process was forked from one that had imported torch, ``fork``. `numa` binds each rank to
     the cores beside its GPU, where they suffice; `tied_cores` (0: none) ties each rank, with its loader workers, to so
     many of the allowed cores a device, wherever they are. A window that would take longer than `max_seconds` (0: no
-    limit) has fewer steps than `timed_steps`, but no fewer than `FEWEST_STEPS`. A warm-up whose steps would take longer
-    than `warmup_seconds` (0: no limit) has fewer than `warmup_steps`, but no fewer than `FEWEST_WARM_UP` (with a CUDA
-    graph `FEWEST_WITH_CAPTURE`), and none less than a loader's queue holds. `workers_held`: the epochs are too short
-    for the queue of as many workers as the cores would feed. `watch_operators` has torch's profiler watch the window.
+    limit) has fewer steps than `timed_steps`, but no fewer than `FEWEST_STEPS`; with a limit one step in `SPARED` may
+    also be lacking where an epoch ends. A warm-up whose steps would take longer than `warmup_seconds` (0: no limit) has
+    fewer than `warmup_steps`, but no fewer than `FEWEST_WARM_UP` (with a CUDA graph `FEWEST_WITH_CAPTURE`), and none
+    less than a loader's queue holds. `workers_held`: the epochs are too short for the queue of as many workers as the
+    cores would feed. `watch_operators` has torch's profiler watch the window.
 
     `bucket_cap_mb` is DistributedDataParallel's (null: unset, which is not the same as its default in words, 25), and
     `ddp_switches` are of `DDP_SWITCHES`: ``view`` (gradient_as_bucket_view), ``static`` (static_graph), ``nobuffers``

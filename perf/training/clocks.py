@@ -5,23 +5,31 @@ from __future__ import annotations
 import time
 import types
 from collections.abc import Sequence
-from typing import Any, Callable, Protocol
+from typing import Any, Callable, Optional, Protocol
 
 import torch
 
-Marks = tuple[Callable[[], object], Sequence[Any]]
-"""What takes the next point in time, and where those that were taken stand, the first one first."""
+Action = Callable[[Optional[torch.Tensor], torch.Tensor], bool]
+"""What notes a step, given its loss and its targets, and says whether training should stop."""
+
+Due = list[Optional[Action]]
+"""What is to be done in each step of a stretch besides taking its time, the first step last."""
+
+Marks = tuple[Callable[[], object], Action, Sequence[Any]]
+"""What takes the first point in time, what takes one behind a step and does what is due in it, and where the points
+stand, the first one first."""
 
 
 class Clock(Protocol):
     """How points in time are taken on a device."""
 
-    def marks(self, count: int) -> Marks:
-        """Get ready for so many points in time, outside the window; each will lie behind the work queued so far.
+    def marks(self, due: Due) -> Marks:
+        """Get ready for a point in time and one behind each step, outside the window; each lies behind the work queued.
 
-        What takes them is called once a step. Behind the step of a network, whose code and data fill a core's caches, a
+        What takes one is called once a step. Behind the step of a network, whose code and data fill a core's caches, a
         line takes several times as long as in a loop of its own, and longer than plain lines of Python do calls of what
-        Python itself seldom uses (`map`, `iter`): these are plain.
+        Python itself seldom uses (`map`, `iter`). So it is one function, of few and plain lines, that looks nothing up
+        in an object.
         """
 
     def synchronize(self) -> None:
@@ -34,15 +42,17 @@ class Clock(Protocol):
 class HostClock:
     """The host's clock, for CPUs and for a loader alone: work is done when the call returns."""
 
-    def marks(self, count: int) -> Marks:
+    def marks(self, due: Due) -> Marks:
         """Return what notes the time, and where."""
         points: list[float] = []
-        note, now = points.append, time.perf_counter
+        note, now, next_due = points.append, time.perf_counter, due.pop
 
-        def mark() -> None:
+        def step(loss: Optional[torch.Tensor], target: torch.Tensor) -> bool:
             note(now())
+            action = next_due()
+            return action is not None and action(loss, target)
 
-        return mark, points
+        return lambda: note(now()), step, points
 
     def synchronize(self) -> None:
         """Nothing is queued on a CPU."""
@@ -63,17 +73,19 @@ class CudaClock:
         self._devices = list(devices)
         self._stream = torch.cuda.current_stream(self._devices[0])
 
-    def marks(self, count: int) -> Marks:
+    def marks(self, due: Due) -> Marks:
         """Make events, and return what records the next one; CUDA creates an event when it is first recorded."""
-        events = [torch.cuda.Event(enable_timing=True) for _ in range(count)]
+        events = [torch.cuda.Event(enable_timing=True) for _ in range(len(due) + 1)]
         for event in events:
             event.record(self._stream)
-        record, stream, take = _record(), self._stream, events[::-1].pop
+        record, stream, take, next_due = _record(), self._stream, events[::-1].pop, due.pop
 
-        def mark() -> None:
+        def step(loss: Optional[torch.Tensor], target: torch.Tensor) -> bool:
             record(take(), stream)
+            action = next_due()
+            return action is not None and action(loss, target)
 
-        return mark, events
+        return lambda: record(take(), stream), step, events
 
     def synchronize(self) -> None:
         """Wait for every device: `torch.cuda.synchronize` without argument waits for the current one only."""

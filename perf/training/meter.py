@@ -15,13 +15,9 @@ from typing import Any, Callable, Optional
 
 import torch
 
-from perf.contract import FEWEST_STEPS, FEWEST_WARM_UP, FEWEST_WITH_CAPTURE
-from perf.training.clocks import Clock
-
-LOOKS = 100
-"""A window of n times so many steps looks at the loss and at the number of samples in one step of n. Both are calls of
-torch's, of about 5 us each where they come behind a step of a network: 0.5 % of a step of 2 ms. Its first and its last
-tenth are looked at step by step, since they are what a training's losses are told by."""
+from perf.contract import FEWEST_STEPS, FEWEST_WARM_UP, FEWEST_WITH_CAPTURE, SPARED
+from perf.training.clocks import Action, Clock
+from perf.training.looks import Looks
 
 CAPTURED = 12
 """The step in which a CUDA graph is captured, much longer than those that it then replays; `perf.training.steps` keeps
@@ -30,6 +26,11 @@ to it. No pace is taken before."""
 
 class Meter:
     """Counts and times the steps of one rank.
+
+    A loop calls `step` with each step's loss and targets, and ends where that returns True. It reads nothing from the
+    device. A small network is bound by the host, so inside the window it does as little as can be, and is the clock's
+    own function there: what it touches is no longer in the core's caches, and takes several times as long as in a loop
+    of its own.
 
     Parameters
     ----------
@@ -43,7 +44,9 @@ class Meter:
         The window closes when it holds `timed_steps` and its steps fill `min_seconds`; how many steps that takes is
         judged by the warm-up, which must then have at least two. With `timed_steps` 0 there is no window.
     max_seconds
-        Where `timed_steps` would take longer, fewer do, down to `perf.contract.FEWEST_STEPS`; 0: no limit.
+        Where `timed_steps` would take longer, fewer do, down to `perf.contract.FEWEST_STEPS`; 0: no limit. With one,
+        the window has also ended where an epoch's end leaves one step in `perf.contract.SPARED` lacking,
+        or less, and fewer than `rewarm_steps`.
     warmup_seconds
         Where the warm-up would take longer, it has fewer steps, down to `perf.contract.FEWEST_WARM_UP` and to
         `rewarm_steps`; how many is judged by the second half of these. 0: no limit.
@@ -95,28 +98,23 @@ class Meter:
         self._stop_when_timed = stop_when_timed
         self._agree = agree
         self._align = align
-        self._edges = edges
+        self._looks = Looks(edges=edges)
         self._half_warm_at: Optional[tuple[int, float]] = None
         self._left: Optional[int] = None if timed_steps > 0 else 0
         self._stretches: list[Sequence[Any]] = []
-        self._mark: Callable[[], object] = lambda: None
         self._marks: Sequence[Any] = []
         self._open = False
-        self._due: list[Optional[Callable[[Optional[torch.Tensor], torch.Tensor], bool]]] = []
-        self._every = 1
-        self._lacking = 0
         self._opened_at = 0.0
         self._opened_waits = 0
         self._steps = 0
         self._samples = 0
-        self._batch = 0
         self._epoch_first_step = 0
         self._epoch_first_sample = 0
         self._epoch_started = 0.0
         self._epoch_ended: Optional[float] = None
         self._first_batch_seconds: Optional[float] = None
-        self.losses: list[torch.Tensor] = []
-        self.loss_steps: list[int] = []
+        self.step: Action = self._outside
+        self.losses, self.loss_steps = self._looks.losses, self._looks.loss_steps
         self.waits: list[float] = []
         self.window_seconds = 0.0
         self.window_samples = 0
@@ -134,7 +132,7 @@ class Meter:
     @property
     def total_steps(self) -> int:
         """Steps so far, warm-up included."""
-        return self._steps + (self._taken() if self._open else 0)
+        return self._steps + (self._looks.taken if self._open else 0)
 
     def start_epoch(self) -> None:
         """Take the time before the loader is asked for anything."""
@@ -144,72 +142,14 @@ class Meter:
         self._first_batch_seconds = None
         self._epoch_started = time.perf_counter()
 
-    def step(self, loss: Optional[torch.Tensor], target: torch.Tensor) -> bool:
-        """Note the end of a step on these targets; return True when training should stop.
-
-        Reads nothing from the device. A small network is bound by the host, so inside the window this does as little as
-        can be: what it touches is no longer in the core's caches, and takes several times as long as in a loop of its
-        own.
-        """
-        if not self._open:
-            return self._outside(loss, target)
-        self._mark()
-        action = self._due.pop()
-        return action is not None and action(loss, target)
-
     def _outside(self, loss: Optional[torch.Tensor], target: torch.Tensor) -> bool:
         """Note a step outside the window, and open that where it is time."""
-        self._keep(loss, self._steps)
-        samples = target.size(0)
+        samples, partial = self._looks.outside(loss, target, self._steps)
         self._steps += 1
         self._samples += samples
-        partial = samples < self._batch
-        self._batch = max(samples, self._batch)
         if self._left != 0:
             self._warm(partial)
         return False
-
-    def _plan(self, steps: int) -> None:
-        """Plan what is due in each step of a stretch that may fill the window, the first step last."""
-        self._lacking = 0
-        begin, whole = self.window_steps, self.window_steps + steps
-        edge = whole // 10 if self._edges else 0
-        self._due = [
-            self._look if place < edge or place >= whole - edge or place % self._every == 0 else None
-            for place in range(begin, whole)
-        ]
-        self._due[-1:] = [self._look_and_close]
-        self._due.reverse()
-
-    def _taken(self) -> int:
-        """Return how many steps the open window holds so far."""
-        assert self._left is not None
-        return self._left - len(self._due)
-
-    def _look_and_close(self, loss: Optional[torch.Tensor], target: torch.Tensor) -> bool:
-        self._look(loss, target)
-        return self._full()
-
-    def _look(self, loss: Optional[torch.Tensor], target: torch.Tensor) -> bool:
-        """Keep a loss of the window, and hold the batch against the others, which have as many samples."""
-        self._keep(loss, self._steps + self._taken() - 1)
-        samples = target.size(0)
-        self._batch = self._batch or samples
-        if samples != self._batch:
-            if self._every > 1:
-                raise RuntimeError(
-                    f"a batch of {samples} samples stands among those of {self._batch} inside an epoch, "
-                    f"and one in {self._every} is looked at: the samples of this window are not known"
-                )
-            self._lacking += self._batch - samples
-        return False
-
-    def _keep(self, loss: Optional[torch.Tensor], step: int) -> None:
-        """Keep a step's loss without its graph, which is freed before the next step, as in a loop that keeps none."""
-        if loss is not None:
-            # As `detach` does, in half of its 1.7 us.
-            self.losses.append(loss.data)
-            self.loss_steps.append(step)
 
     def interrupt(self) -> None:
         """Close the window where it is open, before an epoch's partial batch is asked for.
@@ -219,13 +159,28 @@ class Meter:
         """
         if self._open:
             self._close()
+            self._leave_it_at_that()
 
     def last_step(self) -> None:
         """Note that the loader has no batch left, before it is asked for one: that would wait for its workers' end."""
         if self._open:
             self._close()
+            self._leave_it_at_that()
         self._clock.synchronize()
         self._epoch_ended = time.perf_counter()
+
+    def _leave_it_at_that(self) -> None:
+        """End a window that an epoch's end has interrupted, where what it lacks would cost more than it tells.
+
+        An epoch's first steps are thrown away. For one step that was lacking, a launch of DataParallel trained 48
+        others of 0.28 s each (docs/measurements/2026-11-29-h200-x4).
+        """
+        assert self._left is not None
+        spared = (self.window_steps + self._left) // SPARED
+        few = self._max_seconds > 0 and 0 < self._left <= min(spared, self._rewarm_steps - 1)
+        # Ranks lack as many steps, and not as many seconds: they ask each other.
+        if few and not self._agree(int(self.window_seconds < self._min_seconds)):
+            self._left = 0
 
     def end_epoch(self) -> tuple[float, int, int, float]:
         """Close what is open and return the epoch's seconds, batches, samples and wait for its first batch."""
@@ -277,15 +232,17 @@ class Meter:
         self._clock.synchronize()
         if self._left is None:
             self._left = self._agree(self._steps_wanted())
-            self._every = max(1, self._left // LOOKS)
-        self._mark, self._marks = self._clock.marks(self._left + 1)
-        self._plan(self._left)
+            self._looks.spread(self._left)
+        begin, step, self._marks = self._clock.marks(
+            self._looks.plan(self._steps, self.window_steps, self._left, self._full)
+        )
         self._align()
         self._clock.synchronize()
         self._open = True
         self.on_window(True)
         self._opened_waits = len(self.waits)
-        self._mark()
+        self.step = step
+        begin()
         self._opened_at = time.perf_counter()
 
     def _full(self) -> bool:
@@ -299,7 +256,7 @@ class Meter:
         more = self._agree(math.ceil(1.1 * max(0.0, lacking) / per_step))
         if more:
             self._left = more
-            self._every = max(1, (self.window_steps + more) // LOOKS)
+            self._looks.spread(self.window_steps + more)
             self.open_window()
             return False
         return self._stop_when_timed
@@ -308,8 +265,7 @@ class Meter:
         queued_at = time.perf_counter()
         self._clock.synchronize()
         assert self._left is not None
-        steps = self._taken()
-        samples = steps * self._batch - self._lacking
+        steps, samples = self._looks.taken, self._looks.samples
         closed_at = time.perf_counter()
         self.drain_seconds = closed_at - queued_at
         self.window_seconds += closed_at - self._opened_at
@@ -321,6 +277,7 @@ class Meter:
         self._left -= steps
         self._stretches.append(self._marks[: steps + 1])
         self._open = False
+        self.step = self._outside
         self.on_window(False)
 
     def _steps_wanted(self) -> int:

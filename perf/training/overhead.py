@@ -33,7 +33,7 @@ from models.interface import Workload, load_workload, workload_names
 from perf.ending import finish
 from perf.training.identity import device_name
 from perf.training.loaders import LoaderPlan, native_loader
-from perf.training.paired import CONFIDENCE, FEWEST_PAIRS, Nothing, Pairs, median_interval
+from perf.training.paired import CONFIDENCE, FEWEST_PAIRS, Noted, Nothing, Pairs, median_interval
 from perf.training.ring import RingLoader
 from perf.training.stackinfo import stack_info
 
@@ -59,16 +59,14 @@ class Found:
         Ends of windows.
     idle
         What a host takes more a step, over a network that does nothing.
-    notes, looks
-        What a step's note takes between steps of the network: where it looks at nothing, and where it looks at loss and
-        batch. Either is empty where a window has none such.
+    noted
+        What notes take between steps of the network.
     """
 
     pairs: list[tuple[float, float]]
     closing: list[float]
     idle: list[float]
-    notes: list[float]
-    looks: list[float]
+    noted: Noted
 
 
 def measure(workload: Workload, device: torch.device, pairs: int, steps: int, seed: int) -> Found:
@@ -87,8 +85,8 @@ def measure(workload: Workload, device: torch.device, pairs: int, steps: int, se
     nothing = Nothing(torch.zeros((), device=device))
     idle = Pairs(ring, device, IDLE_STEPS, window, (nothing, nothing, nothing)).take(IDLE_PAIRS)
     closing = list(blocks.closing)
-    notes, looks = blocks.noted(-(-NOTED_STEPS // steps))
-    return Found(found, closing, [(watched - alone) / IDLE_STEPS for alone, watched in idle], notes, looks)
+    noted = blocks.noted(-(-NOTED_STEPS // (steps + 1)))
+    return Found(found, closing, [(watched - alone) / IDLE_STEPS for alone, watched in idle], noted)
 
 
 def _microseconds(seconds: Sequence[float]) -> Optional[float]:
@@ -148,8 +146,9 @@ def main(arguments: Sequence[str]) -> int:
                 "host_us_low": 1e6 * host_low,
                 "host_us_high": 1e6 * host_high,
                 "host_share": statistics.median(found.idle) / bare_step,
-                "note_us": _microseconds(found.notes),
-                "note_with_look_us": _microseconds(found.looks),
+                "note_us": _microseconds(found.noted.steps),
+                "note_with_look_us": _microseconds(found.noted.looks),
+                "wait_note_us": _microseconds(found.noted.waits),
                 "closing_us": _microseconds(found.closing),
             }
         )

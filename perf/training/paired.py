@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any, Callable
 
 import torch
@@ -60,16 +61,32 @@ def bare(
 
 
 class Block:
-    """A number of batches of a ring, as an iterable."""
+    """Batches of a ring, as an iterable: one to begin with, and those of a block.
 
-    def __init__(self, ring: RingLoader, steps: int) -> None:
+    Parameters
+    ----------
+    ring
+        The batches.
+    steps
+        Of the block.
+    edge
+        Called before the block's first batch and behind its last step. A loop's own beginning and end are no part of a
+        block: in a window they come once an epoch.
+    """
+
+    def __init__(self, ring: RingLoader, steps: int, edge: Callable[[], object] = lambda: None) -> None:
         self._ring = ring
         self._steps = steps
+        self._edge = edge
 
     def __iter__(self) -> Any:
-        """Yield the block's batches."""
+        """Yield the batches."""
         batches = self._ring.batches
-        return (batches[step % len(batches)] for step in range(self._steps))
+        yield batches[0]
+        self._edge()
+        for step in range(1, self._steps + 1):
+            yield batches[step % len(batches)]
+        self._edge()
 
 
 class Nothing:
@@ -100,6 +117,24 @@ class Nothing:
         return self
 
 
+@dataclass(frozen=True)
+class Noted:
+    """Seconds of notes, each timed by itself between steps of a network.
+
+    Attributes
+    ----------
+    steps, looks
+        A step's, where it looks at nothing, and where it looks at loss and batch. Either is empty where a window has
+        none such.
+    waits
+        What noting the wait for a batch takes: beside the others on a loader that is waited for, on no other.
+    """
+
+    steps: list[float]
+    looks: list[float]
+    waits: list[float]
+
+
 class Pairs:
     """Runs blocks of both loops in turn.
 
@@ -125,9 +160,10 @@ class Pairs:
         window: int,
         trains: tuple[Any, Any, Any],
     ) -> None:
-        self._batches: Any = Block(ring, steps)
+        self._batches: Any = Block(ring, steps, self._edge)
+        self._edges: list[float] = []
         self._device = device
-        self._window = max(window, steps + 1)
+        self._window = max(window, steps + 2)
         self._trains = trains
         self._clock: Clock = CudaClock([device]) if device.type == "cuda" else HostClock()
         self.closing: list[float] = []
@@ -144,14 +180,12 @@ class Pairs:
             found.append((seconds["bare"], seconds["instrumented"]))
         return found
 
-    def noted(self, blocks: int) -> tuple[list[float], list[float]]:
-        """Return the seconds of each step's note, between steps of the network: those without and those with a look.
+    def noted(self, blocks: int) -> Noted:
+        """Return what notes take between steps of the network.
 
-        A note is what `Watched` does for a batch and `Meter.step` for a step. Over a network that does nothing it takes
-        a part of that, since all of it lies in the core's caches there.
+        Over a network that does nothing they take a part of that, since all of it lies in the core's caches there.
         """
-        plain: list[float] = []
-        looked: list[float] = []
+        found = Noted([], [], [])
         now = time.perf_counter
         model, loss_function, optimizer = self._trains
         for _ in range(blocks):
@@ -173,12 +207,17 @@ class Pairs:
                 ended = now()
                 meter.step(loss, target)
                 noted = now()
-                # A clock's own call is in both pieces, as `empty` is.
+                # A clock's own call is in each piece, as `empty` is.
                 empty = now() - noted
-                spent = noted - ended + given - asked - meter.waits[-1] - 2 * empty
-                (plain if len(meter.losses) == losses else looked).append(spent)
+                (found.steps if len(meter.losses) == losses else found.looks).append(noted - ended - empty)
+                found.waits.append(given - asked - meter.waits[-1] - empty)
             self._clock.synchronize()
-        return plain, looked
+        return found
+
+    def _edge(self) -> None:
+        """Take the time at which a block begins or ends, on a device that is idle."""
+        self._clock.synchronize()
+        self._edges.append(time.perf_counter())
 
     def _metered(self) -> Meter:
         """Return a meter with an open window, and a device that is idle."""
@@ -198,14 +237,14 @@ class Pairs:
     def _block(self, side: str) -> float:
         model, loss_function, optimizer = self._trains
         meter = self._metered()
-        before = time.perf_counter()
+        self._edges.clear()
         if side == "bare":
             bare(model, self._device, self._batches, loss_function, optimizer)
         else:
-            train(model, self._device, Watched(self._batches, meter), loss_function, optimizer, meter)
-        self._clock.synchronize()
-        ended = time.perf_counter()
-        meter.last_step()
-        if side == "instrumented":
-            self.closing.append(time.perf_counter() - ended)
-        return ended - before
+            batches = Watched(self._batches, meter, waits=False)
+            train(model, self._device, batches, loss_function, optimizer, meter)
+            before = time.perf_counter()
+            meter.last_step()
+            self.closing.append(time.perf_counter() - before)
+        began, ended = self._edges
+        return ended - began

@@ -48,8 +48,9 @@ class RingLoader:
 
     def __iter__(self) -> Iterator[Any]:
         """Yield as many batches as the real loader would."""
+        batches = self.batches
         for step in range(self._length):
-            yield self.batches[step % len(self.batches)]
+            yield batches[step % len(batches)]
 
 
 def ring_size(sample: Sequence[Any], batch_size: int) -> int:

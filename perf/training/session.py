@@ -80,7 +80,9 @@ class Session:
         meter = self._make_meter(loader)
         self._state.counts(lambda: meter.total_steps)
         self._enter("warm-up")
-        watched = Watched(feed, meter, partial=feed is loader and ends_in_part(loader))
+        watched = Watched(
+            feed, meter, partial=feed is loader and ends_in_part(loader), waits=spec.mode != "synthetic"
+        )
         epochs = epochs_of(
             spec, identity, built, self._workload.loss_function, watched, meter, lambda: self._clock(loader)
         )
@@ -95,7 +97,10 @@ class Session:
         if problems:
             raise settings.NotInForce("; ".join(problems))
         step_seconds = meter.step_seconds()
-        fewest = min(spec.timed_steps, contract.FEWEST_STEPS) if spec.max_seconds > 0 else spec.timed_steps
+        fewest = spec.timed_steps
+        if spec.max_seconds > 0:
+            fewest = min(fewest, contract.FEWEST_STEPS)
+            fewest -= fewest // contract.SPARED
         if len(step_seconds) < fewest:
             raise RuntimeError(
                 f"the window holds {len(step_seconds)} steps, {fewest} were asked for: "

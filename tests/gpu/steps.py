@@ -116,7 +116,7 @@ STEPS = (
             "(unet3d- and audit) or (resnet152- and (ways_epochs or audit or autotuned_dp))", "-m", "gpus(2)"
         ),
         gpus=2,
-        seconds=360,
+        seconds=480,
         fewest=2,
     ),
     Step("solution", full("solution"), seconds=120),

@@ -143,11 +143,20 @@ class FakeDevice:
     def queue(self, seconds: float) -> None:
         self.idle_at = max(self.idle_at, self.now) + seconds
 
-    def marks(self, count: int) -> tuple[Any, list[float]]:
-        self.prepared.append(count)
+    def marks(self, due: list[Any]) -> tuple[Any, Any, list[float]]:
+        self.prepared.append(len(due) + 1)
         self.now += 0.5
         points: list[float] = []
-        return lambda: points.append(max(self.idle_at, self.now)), points
+
+        def mark() -> None:
+            points.append(max(self.idle_at, self.now))
+
+        def step(loss: Any, target: Any) -> bool:
+            mark()
+            action = due.pop()
+            return action is not None and action(loss, target)
+
+        return mark, step, points
 
     def synchronize(self) -> None:
         self.synchronized += 1

@@ -12,14 +12,17 @@ import torch
 
 from perf.training.clocks import CudaClock, HostClock
 
+TARGET = torch.zeros(2)
+
 
 def test_the_hosts_clock_takes_time_where_it_is():
     """On a CPU a mark is the time itself, and a synchronize has nothing to wait for."""
     clock = HostClock()
-    take, marks = clock.marks(3)
+    begin, step, marks = clock.marks([None, None])
     before = time.perf_counter()
-    for _ in range(3):
-        take()
+    begin()
+    step(None, TARGET)
+    step(None, TARGET)
     clock.synchronize()
 
     assert sorted(marks) == marks
@@ -79,22 +82,40 @@ def test_the_gpus_clock_waits_for_every_device(cuda_clock, monkeypatch):
 
 def test_the_gpus_clock_reads_milliseconds_as_seconds(cuda_clock):
     """Marks are timing events on the first device's stream; their distance is in milliseconds."""
-    take, marks = cuda_clock.marks(3)
-    for _ in range(3):
-        take()
+    begin, step, marks = cuda_clock.marks([None, None])
+    begin()
+    step(None, TARGET)
+    step(None, TARGET)
 
     assert [0.25, 0.25] == cuda_clock.durations(marks)
 
 
 def test_the_gpus_clock_makes_its_events_before_the_window(cuda_clock):
     """A mark records one that was recorded before, in their order, past the line of Python that torch's own takes."""
-    take, marks = cuda_clock.marks(3)
+    begin, step, marks = cuda_clock.marks([None, None])
     assert (3, 3, 3) == (len(Event.made), EventBase.recordings, Event.by_python)
 
-    take()
-    take()
+    begin()
+    step(None, TARGET)
     assert (3, 5, 3) == (len(Event.made), EventBase.recordings, Event.by_python)
     assert [1000.0, 1250.0, 750.0] == [mark.at for mark in marks]
+
+
+@pytest.mark.parametrize("device", ["cpu", "cuda"])
+def test_a_step_does_what_is_due_in_it_behind_its_mark(cuda_clock, device):
+    """The last of the list is the first step's; what it says is whether training stops, and nothing due goes on."""
+    clock, told = (cuda_clock if device == "cuda" else HostClock()), []
+
+    def stop(loss, target):
+        told.append((loss, target, EventBase.recordings - 4 if device == "cuda" else len(marks) - 1))
+        return True
+
+    due = [stop, None, None]
+    begin, step, marks = clock.marks(due)
+    begin()
+
+    assert [False, False, True] == [step(number, TARGET) for number in range(3)]
+    assert ([], [(2, TARGET, 4 if device == "cuda" else 3)]) == (due, told)
 
 
 class Alone:
@@ -134,8 +155,8 @@ class Native(Refusing):
 def test_the_gpus_clock_does_with_other_events(cuda_clock, monkeypatch, event):
     """Should torch one day have events without a base that records, or without Python, their own method is taken."""
     monkeypatch.setattr(torch.cuda, "Event", event)
-    take, marks = cuda_clock.marks(2)
-    take()
+    begin, _, marks = cuda_clock.marks([None])
+    begin()
 
     assert [2, 1] == [len(mark.at) for mark in marks]
 

@@ -9,7 +9,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from perf.training.meter import LOOKS, halves
+from perf.training.looks import LOOKS
+from perf.training.meter import halves
 from perf.training.watched import Watched
 from tests.perf.training.helpers import FakeDevice
 from tests.perf.training.meters import SAMPLES, TARGET, Batches, make_meter, run_epoch

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from perf.training.watched import Watched
 from tests.perf.training.helpers import FakeDevice
 from tests.perf.training.meters import SAMPLES, TARGET, Batches, make_meter, run_epoch
 
@@ -75,6 +76,64 @@ def test_a_window_that_would_take_too_long_has_fewer_steps(device, seconds, step
         stopped = meter.step(None, TARGET)
 
     assert steps == meter.window_steps == len(meter.step_seconds())
+
+
+LIMITED = {"warmup_steps": 10, "timed_steps": 100, "min_seconds": 2.0, "max_seconds": 60.0}
+"""Of steps of 2 s a window has 50."""
+
+
+@pytest.mark.parametrize(
+    ("epoch", "rewarm", "taken"),
+    # Behind the warm-up 45, 44, 49 and 50 steps are left: six lacking are too many.
+    [(55, 10, 45), (54, 10, 50), (59, 10, 49), (59, 2, 49), (59, 1, 50), (59, 0, 50), (60, 10, 50)],
+)
+def test_a_window_that_lacks_little_at_an_epochs_end_is_left_at_that(device, epoch, rewarm, taken):
+    """One step in ten may lack, where the next epoch's first steps, which are thrown away, would be more."""
+    meter = make_meter(device, rewarm_steps=rewarm, **LIMITED)
+    while not meter.finished:
+        run_epoch(device, meter, Batches(device, epoch), work=2.0)
+
+    assert taken == meter.window_steps == len(meter.step_seconds())
+    assert pytest.approx(2.0 * taken, rel=0.01) == meter.window_seconds
+    assert (meter.total_steps <= epoch) is (taken < 50 or epoch == 60)
+
+
+def test_a_partial_batch_still_trains_behind_a_window_that_is_left_at_that(device):
+    """The epoch goes to its end."""
+    meter = make_meter(device, rewarm_steps=10, **LIMITED)
+    meter.start_epoch()
+    for target in Watched(Batches(device, 60, last=1), meter, partial=True):
+        device.queue(2.0)
+        meter.step(None, target)
+
+    assert (True, 49, 60) == (meter.finished, meter.window_steps, meter.total_steps)
+    assert (60, 59 * SAMPLES + 1) == meter.end_epoch()[1:3]
+
+
+def test_a_window_that_needs_all_of_its_steps_takes_them(device):
+    """Without a limit in seconds none may lack: a share of slow steps is of a number of steps."""
+    meter = make_meter(device, warmup_steps=10, rewarm_steps=10, timed_steps=50, min_seconds=2.0)
+    while not meter.finished:
+        run_epoch(device, meter, Batches(device, 59), work=2.0)
+
+    assert 50 == meter.window_steps
+
+
+def test_no_rank_leaves_it_at_that_while_another_lacks_time(device):
+    """Ranks lack as many steps, and not as many seconds: each asks the others, who have not their least time yet."""
+    told = []
+
+    def agree(number: int) -> int:
+        told.append(number)
+        # The first answer is how many steps a window has; then one rank lacks time.
+        return {1: number, 2: 1}.get(len(told), 0)
+
+    meter = make_meter(device, rewarm_steps=10, agree=agree, **LIMITED)
+    while not meter.finished:
+        run_epoch(device, meter, Batches(device, 59), work=2.0)
+
+    assert [50, 0, 0] == told
+    assert 50 == meter.window_steps
 
 
 def test_the_steps_asked_for_are_taken_even_if_they_take_longer(device):

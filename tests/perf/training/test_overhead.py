@@ -24,7 +24,7 @@ def test_every_pair_has_both_sides():
     assert 3 == len(found.closing)
     assert all(seconds > 0 for seconds in found.closing)
     assert 101 == len(found.idle)
-    assert 400 == len(found.notes) + len(found.looks)
+    assert 402 == len(found.noted.steps) + len(found.noted.looks) == len(found.noted.waits)
 
 
 def test_a_window_is_as_long_as_the_suites():
@@ -62,6 +62,7 @@ def test_the_command_prints_one_line(monkeypatch, capsys):
     # A step of the tiny network takes far less than 10 ms, so that its window looks at some steps only.
     assert 0 < found["note_us"]
     assert 0 < found["note_with_look_us"]
+    assert 0 < found["wait_note_us"]
 
 
 @pytest.mark.parametrize("options", [["--pairs", "5"], ["--steps", "0"], ["--threads", "0"]])

@@ -28,7 +28,7 @@ def ring() -> RingLoader:
 
 
 def trained(instrumented: bool) -> torch.Tensor:
-    """Parameters after a block of 20 steps from one seed."""
+    """Parameters after a block of 20 steps, and the one before it, from one seed."""
     torch.manual_seed(1)
     model = TinyWorkload().build_model()
     batches, optimizer = Block(ring(), 20), TinyWorkload().make_optimizer(model)
@@ -36,8 +36,8 @@ def trained(instrumented: bool) -> torch.Tensor:
         meter = Meter(
             HostClock(), warmup_steps=0, rewarm_steps=0, timed_steps=50, min_seconds=0.0, stop_when_timed=True
         )
-        train(model, CPU, Watched(batches, meter), TinyWorkload.loss_function, optimizer, meter)
-        assert 20 == meter.total_steps
+        train(model, CPU, Watched(batches, meter, waits=False), TinyWorkload.loss_function, optimizer, meter)
+        assert 21 == meter.total_steps
     else:
         bare(model, CPU, batches, TinyWorkload.loss_function, optimizer)
     return torch.cat([parameter.flatten() for parameter in model.parameters()])
@@ -49,12 +49,21 @@ def test_both_loops_train_the_same():
 
 
 def test_a_block_hands_out_the_rings_batches_in_turn():
-    """As many as asked for, beginning with the first each time."""
+    """One to begin with and as many as asked for, beginning with the first each time."""
     source = ring()
     batches = list(Block(source, 19))
 
-    assert 19 == len(batches)
-    assert [source.batches[i % 8] for i in range(19)] == batches
+    assert 20 == len(batches)
+    assert [source.batches[i % 8] for i in range(20)] == batches
+
+
+def test_a_block_has_its_steps_and_no_beginning_or_end_of_a_loop():
+    """Its edges lie behind the batch to begin with, and behind its last step: where the next batch is asked for."""
+    told = []
+    block = Block(ring(), 3, lambda: told.append("edge"))
+    told.extend("step" for _ in block)
+
+    assert ["step", "edge", "step", "step", "step", "edge"] == told
 
 
 @given(st.integers(1, 40), st.sampled_from([0.5, 0.9, 0.95, 0.99]))
@@ -106,24 +115,31 @@ def test_pairs_change_their_order():
 def test_a_window_ends_behind_its_block(monkeypatch):
     """Every step is marked, and what a window's end costs is no part of the block, but a time of its own."""
     order = []
-    plain_step, plain_close = Meter.step, Meter._close
-    monkeypatch.setattr(Meter, "step", lambda self, *more: order.append("step") or plain_step(self, *more))
-    monkeypatch.setattr(Meter, "_close", lambda self: order.append("close") or plain_close(self))
-    monkeypatch.setattr(HostClock, "synchronize", lambda self: order.append("block's end"))
-    Pairs(ring(), CPU, 2, 100, (Nothing(torch.zeros(())),) * 3)._block("instrumented")
+    plain_marks, plain_close = HostClock.marks, Meter._close
 
-    assert ["step", "step", "block's end", "close"] == order[order.index("step") :][:4]
+    def marks(self, due):
+        begin, step, points = plain_marks(self, due)
+        return begin, lambda *more: order.append("step") or step(*more), points
+
+    monkeypatch.setattr(HostClock, "marks", marks)
+    monkeypatch.setattr(Meter, "_close", lambda self: order.append("close") or plain_close(self))
+    monkeypatch.setattr(HostClock, "synchronize", lambda self: order.append("edge"))
+    pairs = Pairs(ring(), CPU, 2, 100, (Nothing(torch.zeros(())),) * 3)
+    pairs._block("instrumented")
+
+    assert ["step", "edge", "step", "step", "edge", "close"] == order[order.index("step") :][:6]
+    assert 1 == len(pairs.closing)
 
 
 @pytest.mark.parametrize(("window", "looked"), [(100, 20), (1000, 2)])
 def test_each_note_is_timed_by_itself(window, looked):
-    """Between real steps; those that look at loss and batch, every tenth of a window of 1000, stand apart."""
+    """Between real steps; those that look at loss and batch, one in ten of a window of 1000, stand apart."""
     workload = TinyWorkload()
     model = workload.build_model()
     trains = (model, workload.loss_function, workload.make_optimizer(model))
-    plain, looks = Pairs(ring(), CPU, 10, window, trains).noted(2)
+    noted = Pairs(ring(), CPU, 9, window, trains).noted(2)
 
-    assert (20 - looked, looked) == (len(plain), len(looks))
+    assert (20 - looked, looked, 20) == (len(noted.steps), len(noted.looks), len(noted.waits))
 
 
 def test_a_loss_of_nothing_costs_what_a_loss_does():

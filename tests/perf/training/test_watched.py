@@ -67,6 +67,34 @@ def test_the_window_is_interrupted_before_a_partial_batch_is_asked_for(device):
     assert pytest.approx(3.0, rel=0.02) == meter.window_seconds == edges[1] - edges[0]
 
 
+def test_batches_that_are_there_are_handed_on(device):
+    """Nothing is waited for and no wait noted; first batch and end of each epoch are told as ever."""
+    meter = make_meter(device, timed_steps=7, stop_when_timed=False)
+    watched = Watched(Batches(device, 6, wait=0.5), meter, waits=False)
+    found = []
+    for _ in range(2):
+        meter.start_epoch()
+        for batch in watched:
+            found.append(int(batch[0]))
+            device.queue(1.0)
+            meter.step(None, batch)
+        found.append(meter.end_epoch()[1:])
+
+    first = (6, 24, 0.5)
+    assert [0, 1, 2, 3, 4, 5, first, 0, 1, 2, 3, 4, 5, first] == found
+    assert ([], 7, 12) == (meter.waits, meter.window_steps, meter.total_steps)
+    assert torch.equal(torch.zeros(4), watched.first_batch)
+
+
+def test_no_batch_that_is_there_is_an_epoch_of_none(device):
+    """An empty loader has an end like any other."""
+    meter = make_meter(device)
+    meter.start_epoch()
+    assert [] == list(Watched(Batches(device, 0), meter, waits=False))
+
+    assert (0.0, 0, 0, 0.0) == meter.end_epoch()
+
+
 class Late(Batches):
     """Batches of which the last one is 60 s late."""
 
