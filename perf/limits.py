@@ -68,14 +68,14 @@ DDP_OVERHEAD = {
 
 WEAK_SCALING = {
     "cpu": Limit(
-        "weak_scaling_overhead",
+        "scaling_overhead",
         2.00,
         "ratio",
         "Two ranks on two shared cores showed 1.16 to 1.59: they share caches and memory, and gloo copies 4.8 MB of "
         "gradients through the loopback device. At 2.00 two ranks do no more than one.",
     ),
     "cuda": Limit(
-        "weak_scaling_overhead",
+        "scaling_overhead",
         1.80,
         "ratio",
         "Two H100s over NVLink showed 1.36 and 1.41: DDP's host time (1.23 and 1.29 on one rank) and an all-reduce "
@@ -104,7 +104,7 @@ COMMUNICATION = {
 }
 
 DEVICE_BOUND_SCALING = Limit(
-    "weak_scaling_overhead",
+    "scaling_overhead",
     1.20,
     "ratio",
     "The SC22 tutorial's network kept 0.99 of a device's rate on 18 V100s, 0.97 on 72 and 0.84 on 128 A100s. Its "

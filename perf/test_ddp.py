@@ -45,6 +45,6 @@ def test_ddp_is_not_slower_than_dp(pair: Pair, limits: Judge) -> None:
 def test_what_another_node_costs_is_told(pair: Pair, bench: Any, limits: Judge) -> None:
     """A step on two nodes beside the same on one, with as many samples a rank: the network's part, not judged yet."""
     several, one = bench.measure(pair.new), bench.measure(pair.base)
-    ratio = statistics.median(several.step_medians) / statistics.median(one.step_medians)
+    ratio = statistics.median(several.step_times) / statistics.median(one.step_times)
     said = f"A step on {pair.new.variant.nodes} nodes takes {ratio:.3g} times the step on one."
     limits.tell("node_scaling", "ratio", several, ratio, [said])

@@ -71,7 +71,7 @@ def test_a_larger_network_is_told_against_its_work(
     one, other = bench.measure(large), bench.measure(small)
     assert one.first.batch_size == other.first.batch_size
     known = [WORKLOADS[m.variant.workload] for m in (large, small)]
-    time = statistics.median(one.step_medians) / statistics.median(other.step_medians)
+    time = statistics.median(one.step_times) / statistics.median(other.step_times)
     words = larger_network_in_words(
         time, known[0].parameters / known[1].parameters, known[0].flops / known[1].flops
     )

@@ -86,7 +86,7 @@ def _compared(launches: Sequence[LaunchRecord]) -> list[LaunchRecord]:
 
 
 def _steps(launches: Sequence[LaunchRecord]) -> list[float]:
-    return [launch.median_step_seconds for launch in launches]
+    return [launch.step_time for launch in launches]
 
 
 def _judged(

@@ -44,11 +44,11 @@ _QUANTITIES: tuple[tuple[str, str, str], ...] = (
 """Name, unit, and attribute of a variant's row."""
 
 _HELP = {
-    "step_seconds": "Median step of the slowest rank, median over launches, in seconds.",
+    "step_seconds": "What a step of the slowest rank takes, median over launches, in seconds.",
     "samples_per_second": "Samples per second of all ranks together, median over launches.",
     "wait_share": "Share of the window in which the rank that waits most waits for data.",
     "peak_memory_bytes": "Largest peak of allocated device memory.",
-    "launch_spread": "Standard deviation of the logarithms of the launches' median steps.",
+    "launch_spread": "Standard deviation of the logarithms of the launches' step times.",
 }
 
 

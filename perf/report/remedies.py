@@ -13,7 +13,7 @@ _METRICS = {
         One rank talks to nobody, so this is the host's time in DDP's hooks: look at the phases (`--phases`), at the
         threads that a rank has, and at what differs in the stack.
     """,
-    "weak_scaling_overhead": """
+    "scaling_overhead": """
         Look at the transport that NCCL chose (`NCCL_DEBUG=INFO`, then the launch's log), at peer-to-peer access and
         shared memory between the GPUs, and at the cores that each rank has.
     """,

@@ -52,9 +52,9 @@ class VariantRow:
     launches, invalid
         How many launches count, and how many were left out.
     median_step_seconds
-        Median of the launches' median steps.
+        Median of what a step of each launch takes.
     spread
-        Standard deviation of the logarithms of the launches' median steps (0.004 is 0.4 %); None below two launches.
+        Standard deviation of the logarithms of the launches' step times (0.004 is 0.4 %); None below two launches.
     wait_share
         Share of the window in which the rank that waits most waits for data.
     peak_memory_bytes
@@ -239,8 +239,8 @@ def summarize(
 def launch_words(record: LaunchRecord) -> str:
     """Say what one launch measured, for the ``text`` of its ``done`` event: '75.1 ms a step, 853 samples/s'."""
     parts = []
-    if record.median_step_seconds > 0.0:
-        parts.append(f"{milliseconds(record.median_step_seconds, 3)} ms a step")
+    if record.step_time > 0.0:
+        parts.append(f"{milliseconds(record.step_time, 3)} ms a step")
     if record.samples_per_second > 0.0:
         parts.append(f"{number(record.samples_per_second, 3)} samples/s")
     if record.rates:
@@ -267,7 +267,7 @@ def _variant_rows(records: Sequence[LaunchRecord]) -> list[VariantRow]:
 
 def _variant_row(launches: Sequence[LaunchRecord], stack: str, profiled: bool) -> VariantRow:
     first, valid = launches[0], [record for record in launches if record.valid]
-    steps = _measured(record.median_step_seconds for record in valid)
+    steps = _measured(record.step_time for record in valid)
     waits = [wait for record in valid if (wait := record.wait_share) is not None]
     peaks = [size for record in valid for rank in record.peak_memory_bytes for size in rank.values()]
     return VariantRow(

@@ -10,7 +10,7 @@ __all__ = ["START_SECONDS", "expected_seconds", "is_known"]
 BY_FORK = {
     ("mnist_cnn", "window", "single"): 3.7,
     ("mnist_cnn", "window", "dp"): 5.7,
-    ("mnist_cnn", "window", "ddp"): 5.9,
+    ("mnist_cnn", "window", "ddp"): 6.2,
     ("mnist_cnn", "epochs", "single"): 11.6,
     ("mnist_cnn", "epochs", "dp"): 23.0,
     ("mnist_cnn", "epochs", "ddp"): 11.5,
@@ -18,7 +18,7 @@ BY_FORK = {
     ("mnist_cnn", "audit", "ddp"): 4.4,
     ("resnet50", "window", "single"): 4.3,
     ("resnet50", "window", "dp"): 15.3,
-    ("resnet50", "window", "ddp"): 7.8,
+    ("resnet50", "window", "ddp"): 7.1,
     ("resnet50", "epochs", "single"): 26.6,
     ("resnet50", "epochs", "dp"): 69.7,
     ("resnet50", "epochs", "ddp"): 21.5,
@@ -29,9 +29,11 @@ BY_FORK = {
     ("resnet152", "window", "single"): 9.1,
     ("resnet152", "window", "dp"): 23.0,
     ("resnet152", "window", "ddp"): 8.9,
-    ("resnet152", "epochs", "single"): 66.9,
-    ("resnet152", "epochs", "dp"): 117.3,
+    ("resnet152", "epochs", "single"): 71.6,
+    ("resnet152", "epochs", "dp"): 118.2,
+    ("resnet152", "epochs", "ddp"): 53.8,
     ("resnet152", "audit", "single"): 2.8,
+    ("resnet152", "audit", "ddp"): 5.1,
     ("resnet152_224", "window", "single"): 14.4,
     ("resnet152_224", "window", "dp"): 16.5,
     ("resnet152_224", "window", "ddp"): 17.8,
@@ -41,6 +43,7 @@ BY_FORK = {
     ("unet3d", "window", "ddp"): 26.2,
     ("unet3d", "epochs", "single"): 95.4,
     ("unet3d", "audit", "single"): 1.3,
+    ("unet3d", "audit", "ddp"): 4.5,
     ("unet3d_tiny", "solution", "single"): 2.0,
     ("machine", "rates", "single"): 9.3,
     ("machine", "rates", "ddp"): 5.1,
@@ -49,6 +52,25 @@ BY_FORK = {
 that has any on as many GPUs, by ``python docs/measurements/launch_seconds.py FOLDER``; `unet3d`'s are of the
 real loader, alone in precision ``default``; the others are fp32. Epochs at 224 took 72.5 and 146.1 s with validations
 four times as long, of which three quarters are taken off here."""
+
+ON_FOUR = {
+    ("mnist_cnn", "dp"): 11.0,
+    ("mnist_cnn", "ddp"): 7.5,
+    ("resnet50", "dp"): 25.0,
+    ("resnet50", "ddp"): 9.0,
+    ("resnet152", "dp"): 46.0,
+    ("resnet152", "ddp"): 11.2,
+    ("unet3d", "ddp"): 34.8,
+}
+"""Windows on four GPUs or more, by workload and strategy, of 2026-11-29-h200-x4: one process queues DataParallel's work
+for all GPUs, and takes the longer for a step; ranks start CUDA beside each other, and share the samples of an epoch."""
+
+IN_BF16 = {("unet3d", "single"): 13.3, ("unet3d", "ddp"): 20.4}
+"""Windows on the real loader in that precision, by workload and strategy, of 2026-11-29-h200-x4."""
+
+DIVIDED = {("unet3d", "ddp"): 13.0}
+"""Windows on the real loader whose batch is shared by the ranks, of the same folder: an epoch then has as many steps as
+on one GPU, and its loader all of its workers."""
 
 SYNTHETIC = {
     ("unet3d", "fp32"): 13.1,
@@ -73,15 +95,16 @@ AUTOTUNED = {("unet3d", "fp32"): 21.3, ("unet3d", "bf16"): 3.4}
 2026-11-29-h200-again. `mnist_cnn` and `resnet50` took 0.3 to 0.7 s longer, which their launches differ
 by anyway."""
 
-AUTOTUNED_DP = {"mnist_cnn": 0.8, "resnet50": 33.1, "resnet152": 33.1}
+AUTOTUNED_DP = {"mnist_cnn": 0.8, "resnet50": 33.1, "resnet152": 50.7}
 """What it adds to DataParallel, whose every step searches: 6.5 for 5.7 s of 2026-11-29-h200-x2-again, 49.1 for 16.0 of
-2026-11-29-h200-x2-third. `resnet152` was not measured, and is taken to add as much as `resnet50`."""
+2026-11-29-h200-x2-third, 76.8 for 26.1 of 2026-11-29-h200-x4."""
 
 FRESH = {"single": 8.3, "dp": 8.3, "ddp": 11.6}
 """What a fresh start of `mnist_cnn` takes longer: 12.2 for 3.9 s, and for DDP 18.4 for 6.8 s, on H100s and H200s."""
 
-SEVERAL_RANKS = 2.0
-"""What DDP's launches of `mnist_cnn` take longer than those of one process."""
+SEVERAL_RANKS = {2: 2.0, 4: 4.0}
+"""What DDP's launches take longer than those of one process, by GPUs: 6.2 and 7.5 for 3.7 s of `mnist_cnn`, 8.7 and
+10.7 for 6.6 of `unet3d` on data that lie on the device."""
 
 COMPILED = 13.6
 """What torch.compile adds to a launch of `mnist_cnn`, its cache empty. To the median launch of the others 8 to 15, and
@@ -106,11 +129,13 @@ def expected_seconds(member: Member, launcher: str) -> float | None:
     variant = member.variant
     if variant.device != "cuda":
         return None
-    several = SEVERAL_RANKS if variant.strategy == "ddp" else 0.0
+    several = SEVERAL_RANKS[4 if variant.gpus >= 4 else 2] if variant.strategy == "ddp" else 0.0
     alone = _of_a_window(variant) if member.plan == "window" else None
-    seconds = (
-        BY_FORK.get((variant.workload, member.plan, variant.strategy)) if alone is None else alone + several
-    )
+    if alone is not None:
+        seconds: float | None = alone + several
+    else:
+        seconds = _of_a_real_one(variant) if member.plan == "window" else None
+        seconds = seconds or BY_FORK.get((variant.workload, member.plan, variant.strategy))
     if seconds is None:
         seconds = BY_FORK.get((variant.workload, member.plan, "single"), UNKNOWN) + several
     if "compile" in variant.optimizations:
@@ -119,6 +144,16 @@ def expected_seconds(member: Member, launcher: str) -> float | None:
         by_search = AUTOTUNED.get((variant.workload, variant.precision), 0.0)
         seconds += by_search if variant.strategy != "dp" else AUTOTUNED_DP.get(variant.workload, by_search)
     return seconds + (0.0 if launcher == "fork" else FRESH[variant.strategy])
+
+
+def _of_a_real_one(variant: Variant) -> float | None:
+    """Return what a window takes on a loader where the number of GPUs or the precision makes it another launch."""
+    kind = (variant.workload, variant.strategy)
+    if variant.batch and kind in DIVIDED:
+        return DIVIDED[kind]
+    if variant.gpus >= 4 and kind in ON_FOUR:
+        return ON_FOUR[kind]
+    return IN_BF16.get(kind) if variant.precision == "bf16" else None
 
 
 def _of_a_window(variant: Variant) -> float | None:

@@ -157,11 +157,11 @@ class Judge:
         )
 
         def judge(sides: Sequence[Measurement], cap: int) -> Judgement:
-            found = judge_ratio(sides[0].step_medians, sides[1].step_medians, limit=limit.value, cap=cap)
+            found = judge_ratio(sides[0].step_times, sides[1].step_times, limit=limit.value, cap=cap)
             return second(sides, found) if second and found.verdict is not None else found
 
         def too_good(sides: Sequence[Measurement]) -> tuple[str, ...]:
-            return () if can_be_faster else too_efficient(sides[1].step_medians, sides[0].step_medians)
+            return () if can_be_faster else too_efficient(sides[1].step_times, sides[0].step_times)
 
         self._decide(question, (pair.new, pair.base), judge, too_good)
 
@@ -197,11 +197,11 @@ class Judge:
         )
 
         def judge(sides: Sequence[Measurement], cap: int) -> Judgement:
-            return judge_share(sides[1].step_medians, sides[0].step_medians, limit=limit.value, cap=cap)
+            return judge_share(sides[1].step_times, sides[0].step_times, limit=limit.value, cap=cap)
 
         def too_good(sides: Sequence[Measurement]) -> tuple[str, ...]:
             # Without communication ranks drift apart and meet no barrier: noise may make that the slower one.
-            return negative_share(sides[1].step_medians, sides[0].step_medians) if of == "loader" else ()
+            return negative_share(sides[1].step_times, sides[0].step_times) if of == "loader" else ()
 
         self._decide(question, (full, synthetic), judge, too_good)
 
@@ -218,7 +218,7 @@ class Judge:
         )
 
         def judge(sides: Sequence[Measurement], cap: int) -> Judgement:
-            found = judge_ratio(sides[0].step_medians, sides[1].step_medians, limit=limit.value, cap=cap)
+            found = judge_ratio(sides[0].step_times, sides[1].step_times, limit=limit.value, cap=cap)
             if found.verdict is None or not math.isfinite(found.estimate):
                 return found
             # A loop that waits for each of its copies is never ahead of its device: the one that does not wait tells.

@@ -46,7 +46,7 @@ def buckets_in_words(measured: Sequence[Measurement]) -> list[str]:
         broadcasts = f", {ddp['broadcasts']:g} broadcasts of buffers" if ddp["broadcasts"] else ""
         found.append(
             f"{knobs}: {ddp['all_reduces']:g} all-reduces a step of {sizes} MiB{broadcasts}, "
-            f"median step {statistics.median(one.step_medians) * 1e3:.4g} ms."
+            f"median step {statistics.median(one.step_times) * 1e3:.4g} ms."
         )
     if "bucket25" in counts:
         found.append(UNSET_DIFFERS if counts["bucket25"] != counts["defaults"] else UNSET_IS_25)
@@ -55,12 +55,12 @@ def buckets_in_words(measured: Sequence[Measurement]) -> list[str]:
 
 def peak_of(measured: Measurement) -> float:
     """Return the peak of the rank that takes most memory, in bytes: the median over launches."""
-    return max(statistics.median(peaks) for peaks in _peaks(measured, _in_windows(measured)))
+    return max(statistics.median(peaks) for peaks in _peaks(measured, measured.in_windows))
 
 
 def peak_in_words(measured: Measurement, base: Measurement) -> str:
     """Return what a variant's peak of memory is beside that of the defaults, rank by rank, and what that is worth."""
-    windows = _in_windows(measured) and _in_windows(base)
+    windows = measured.in_windows and base.in_windows
     new, old = _peaks(measured, windows), _peaks(base, windows)
     difference = statistics.median(
         statistics.median(one) - statistics.median(other) for one, other in zip(new, old, strict=True)
@@ -73,28 +73,19 @@ def peak_in_words(measured: Measurement, base: Measurement) -> str:
     if 0 < abs(difference) <= spread:
         return f"{told} Equal launches differ by up to {spread / MIB:.4g} MiB: nothing is shown."
     gradients = BYTES_A_GRADIENT * measured.first.parameters
-    few = not windows or min(len(measured.launches), len(base.launches)) == 1
     # A copy in buckets is padded a little.
-    if not few or not 0 < abs(difference) <= 1.05 * gradients:
+    if windows or not 0 < abs(difference) <= 1.05 * gradients:
         return told
     return (
         f"{told} Peaks of whole launches, their first steps included, have differed between equal ones by as much as a "
-        f"copy of the gradients ({gradients / MIB:.4g} MiB here): several launches tell more (--launches)."
+        f"copy of the gradients ({gradients / MIB:.4g} MiB here), those of windows have not."
     )
-
-
-def _in_windows(measured: Measurement) -> bool:
-    """Whether all launches tell the peak of their windows; older ones tell that of the whole launch alone."""
-    return all(launch.window_peak_memory_bytes for launch in measured.launches)
 
 
 def _peaks(measured: Measurement, windows: bool) -> list[tuple[int, ...]]:
     """Return the largest peak of each rank's devices in each launch, in bytes: a tuple a rank."""
-    found = (
-        launch.window_peak_memory_bytes if windows else launch.peak_memory_bytes
-        for launch in measured.launches
-    )
-    return list(zip(*([max(peaks.values()) for peaks in ranks] for ranks in found), strict=True))
+    found = ([max(peaks.values()) for peaks in ranks] for ranks in measured.peaks(windows=windows))
+    return list(zip(*found, strict=True))
 
 
 def rank_in_words(launch: LaunchRecord, rank: int, step_medians: Sequence[float]) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import tempfile
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -40,18 +40,20 @@ def lines_of(
     device, profile = machine.device(options.device), options.sized_profile
     reasons: Counter[str] = Counter()
     groups: dict[str, None] = {}
-    named = {member for _, members in tests for member in members}
+    asked: defaultdict[Member, set[str]] = defaultdict(set)
     for need, members in tests:
         reason = why_not(need, machine, device)
         if reason:
             reasons[reason] += 1
         else:
             groups.update(dict.fromkeys(member.group for member in members))
+            for member in members:
+                asked[member].update(options.extras, need.beside)
     parts = parts_of(
         [member for group in groups for member in members_here(group, profile.name, machine, device)],
         profile,
         functools.partial(expected_seconds, launcher=options.launcher_on("cuda")),
-        lambda m: sum(takes_extra(m.variant, extra) for extra in options.extras) if m in named else 0,
+        lambda m: sum(takes_extra(m.variant, extra) for extra in asked.get(m, ())),
     )
     planned, left_out, how = _placed(parts, options, machine, device, processes)
     lines = told(planned, reasons, start=START_SECONDS, how=how)

@@ -18,6 +18,7 @@ MARKS = (
     "cores(n): cores that the test needs on one node: one a rank, or those that it is tied to",
     "device(kind): what the test measures, cpu or cuda",
     "backend(name): communication backend that the test needs, gloo or nccl",
+    "beside(extra): launches that the test takes beside the judged ones, one of each of its members (phases)",
 )
 
 
@@ -47,13 +48,15 @@ class Need:
     nodes: int = 1
     cores: int = 1
     backends: frozenset[str] = frozenset()
+    beside: frozenset[str] = frozenset()
+    """Launches that the test takes beside the judged ones, one of each of its members: ``phases``, say."""
 
 
 def need_of(marks: Iterable[object]) -> Need | None:
     """Return what an item's marks ask for; None without a mark ``device``. Several marks of a name: the largest."""
     numbers = {"gpus": 0, "nodes": 1, "cores": 1}
     device = ""
-    backends = set()
+    backends, beside = set(), set()
     for mark in marks:
         name, values = getattr(mark, "name", ""), getattr(mark, "kwargs", {})
         if name in numbers:
@@ -62,9 +65,13 @@ def need_of(marks: Iterable[object]) -> Need | None:
             device = values["kind"]
         elif name == "backend":
             backends.add(values["name"])
+        elif name == "beside":
+            beside.add(values["extra"])
     if not device:
         return None
-    return Need(device, numbers["gpus"], numbers["nodes"], numbers["cores"], frozenset(backends))
+    return Need(
+        device, numbers["gpus"], numbers["nodes"], numbers["cores"], frozenset(backends), frozenset(beside)
+    )
 
 
 def need_of_member(member: Member) -> Need:

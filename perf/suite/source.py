@@ -30,9 +30,22 @@ class Measurement:
         return self.launches[0]
 
     @property
-    def step_medians(self) -> list[float]:
-        """Median step of each launch, in seconds."""
-        return [launch.median_step_seconds for launch in self.launches]
+    def step_times(self) -> list[float]:
+        """What a step of each launch takes, in seconds."""
+        return [launch.step_time for launch in self.launches]
+
+    @property
+    def in_windows(self) -> bool:
+        """Whether all launches tell the peak of memory of their windows; older ones tell the whole launch's alone."""
+        return all(launch.window_peak_memory_bytes for launch in self.launches)
+
+    def peaks(self, *, windows: bool) -> list[list[dict[str, int]]]:
+        """Return the peaks of allocated memory in bytes, by launch, rank and device.
+
+        Those of whole launches hold first steps, in which DDP builds its buckets anew: equal launches differ there by a
+        copy of the gradients, and hardly within their windows (docs/measurements/2026-11-29-h200-x4).
+        """
+        return [one.window_peak_memory_bytes if windows else one.peak_memory_bytes for one in self.launches]
 
     @property
     def throughputs(self) -> list[float]:

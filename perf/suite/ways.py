@@ -35,8 +35,8 @@ def way_in_words(measured: Measurement, single: Measurement) -> str:
         f"{launch.strategy} on {devices} GPUs ({launch.batch_size} samples and {launch.workers} workers a GPU) gives "
         f"{rounded(rate)} samples/s, one process ({alone.batch_size} and {alone.workers}) {rounded(base)}: speed-up "
         f"{rate / base:.3g}, efficiency {rate / base / devices:.2f}; a step takes "
-        f"{statistics.median(measured.step_medians) * 1e3:.4g} and "
-        f"{statistics.median(single.step_medians) * 1e3:.4g} ms."
+        f"{statistics.median(measured.step_times) * 1e3:.4g} and "
+        f"{statistics.median(single.step_times) * 1e3:.4g} ms."
         f"{_waits_in_words(measured, single)}"
     )
 
@@ -51,10 +51,11 @@ def _waits_in_words(measured: Measurement, single: Measurement) -> str:
     )
 
 
-def memory_in_words(way: str, peaks: Mapping[str, float]) -> str:
-    """Return a sentence on the peak of memory of each device, in bytes."""
+def memory_in_words(way: str, peaks: Mapping[str, float], *, windows: bool) -> str:
+    """Return a sentence on the peak of memory of each device, in bytes, of windows or of whole launches."""
     each = ", ".join(f"{name} {peak / 1024**2:.4g} MiB" for name, peak in peaks.items())
-    return f"Peak of allocated memory with {way}: {each}."
+    when = "the window" if windows else "the whole launch"
+    return f"Peak of allocated memory with {way}, of {when}: {each}."
 
 
 def shares_in_words(shares: Mapping[str, float]) -> str:

@@ -123,7 +123,10 @@ def run(spec: contract.LaunchSpec, workload: Optional[Workload], state: State) -
     startup = start_up()
     apply_threads(spec.threads)
     apply_precision(spec.precision)
+    before = time.perf_counter()
     identity = identify(spec.device, spec.devices_per_rank, os.environ)
+    # Where a GPU is first used; ranks that do so beside each other wait for the driver in turn.
+    startup["devices"] = time.perf_counter() - before
     if identity.world_size != spec.world_size:
         raise NotInForce(f"the spec asks for {spec.world_size} ranks, torchrun started {identity.world_size}")
     state.takes([gpu_uuid(device) or str(device) for device in identity.devices if device.type == "cuda"])

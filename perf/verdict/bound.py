@@ -143,7 +143,9 @@ def gain_in_words(found: Judgement, drain_steps: float | None, wait_share: float
     if high < 1 - NO_CHANGE or low > 1 + NO_CHANGE:
         return f"It is {gain}{noise}."
     if not 1 - NO_CHANGE <= found.estimate <= 1 + NO_CHANGE:
-        return f"It is {gain}, which is not beyond noise."
+        if low <= 1 <= high:
+            return f"It is {gain}, which is not beyond noise."
+        return f"It is {gain}, which may be a change of less than {NO_CHANGE:.0%}."
     word = "data" if wait_share > WAITING else host_or_device(drain_steps)
     why = {
         "data": "the run waits for its data more than half of the time",

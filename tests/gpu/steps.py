@@ -109,12 +109,10 @@ STEPS = (
             ("rest", "_224 or solution or machine", 300),
         )
     ),
-    # What had not been reached of two-resnet152 and two-unet3d on 2026-11-29: epochs in three ways, audits, autotuning.
+    # What had not been reached of two-resnet152 and two-unet3d on 2026-11-29: epochs in three ways, and audits.
     Step(
         "two-large-rest",
-        full(
-            "(unet3d- and audit) or (resnet152- and (ways_epochs or audit or autotuned_dp))", "-m", "gpus(2)"
-        ),
+        full("(unet3d- and audit) or (resnet152- and (ways_epochs or audit))", "-m", "gpus(2)"),
         gpus=2,
         seconds=480,
         fewest=2,

@@ -73,8 +73,8 @@ class Side:
 
     @property
     def step(self) -> Estimate | None:
-        """Median step of the slowest rank, seconds."""
-        return self.estimate(lambda launch: launch.median_step_seconds or None)
+        """What a step of the slowest rank takes, seconds."""
+        return self.estimate(lambda launch: launch.step_time or None)
 
     @property
     def wait_share(self) -> Estimate | None:

@@ -40,7 +40,7 @@ class Ratio:
 def ratio(new: Side, base: Side) -> Ratio | None:
     """Return the step time of `new` over that of `base`, with bounds of `LEVEL` each; None without steps."""
     logs = [
-        [math.log(launch.median_step_seconds) for launch in side.launches if launch.median_step_seconds > 0.0]
+        [math.log(launch.step_time) for launch in side.launches if launch.step_time > 0.0]
         for side in (new, base)
     ]
     if not all(logs):

@@ -63,7 +63,7 @@ def test_there_is_an_example_for_each_way():
         ('[scheduler]\nkind = "slurm"\naccount = "a\\nb"\n[node]\ncores = 1', 3, ["control character"]),
         ('[scheduler]\nkind = "local"\n[node]\ncores = 1\nmost = 2', 5, ["one node"]),
         (GOOD + f"most = {10**12}", 6, ["node.most", "from 1 to 1e+09, found 1e+12"]),
-        (GOOD + "[limits.weak_scaling_overhead]\nreason = 'x'\nvalue = inf", 8, ["value: expected", "found inf"]),
+        (GOOD + "[limits.scaling_overhead]\nreason = 'x'\nvalue = inf", 8, ["value: expected", "found inf"]),
         (GOOD + "[limits.step_time]\nreason = 'x'\nvalue = nan", 8, ["limits.step_time.value", "found nan"]),
         (GOOD + "[limits.step_time]\nreason = 'x'\nvalue = 0.0", 8, ["limits.step_time.value", "above 0"]),
         (GOOD + "[limits.loader_share]\nvalue = 1.0\nreason = 'x'", 7, ["share above 0 and below 1, found 1"]),

@@ -47,6 +47,28 @@ def test_a_loader_on_the_gpu_is_not_waited_for(launch, device, told):
     assert told is (record.wait_share is not None)
 
 
+def test_batches_that_are_there_are_not_waited_for(launch):
+    """Nothing was noted of data that lie on the device."""
+    assert launch(mode="synthetic").wait_share is None
+
+
+@pytest.mark.parametrize(
+    ("waits", "expected"), [((0.29, 0.0), 0.1), ((0.31, 0.0), 0.25), ((0.0, 0.31), 0.25), ((), 0.1)]
+)
+def test_a_launch_that_waits_for_its_data_goes_by_its_mean_step(launch, waits, expected):
+    """Beyond 15 % of the window of any rank: batches come in groups, and a median step waits for none of them."""
+    record = launch(
+        median_step_seconds=0.1,
+        step_seconds=[[0.1] * 8, [0.1] * 7 + [1.3]],
+        window_seconds_per_rank=[2.0, 2.0],
+        wait_seconds=list(waits),
+    )
+
+    assert expected == record.step_time
+    assert expected == rows(record)[0].median_step_seconds
+    assert launch_words(record).startswith("250 ms a step" if expected > 0.1 else "100 ms a step")
+
+
 def test_the_wait_share_is_that_of_the_rank_that_waits_most(launch):
     """Rank 0 waits 19 ms of 1.9 s, rank 1 waits 40 ms of 2 s: 2 %."""
     (row,) = rows(launch())

@@ -7,6 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from perf.suite.parallel import peak_in_words
+from perf.suite.source import Measurement
 
 GPUS = {"cores": 32, "gpus": 4}
 
@@ -102,12 +103,9 @@ def test_memory_of_a_knob_is_that_of_its_windows(suite):
     assert "view: 28.61 MiB, +19.07 MiB a rank against the defaults." == told["view"]
 
 
-@pytest.mark.parametrize(
-    ("field", "words"), [("peak_memory_bytes", ()), ("window_peak_memory_bytes", ("--launches", "1"))]
-)
-def test_memory_of_whole_or_single_launches_is_told_with_what_it_is_worth(suite, field, words):
-    """Peaks of whole launches have differed by a copy of the gradients, 4.6 MiB of mnist_cnn: less says little."""
-    told = told_of_memory(suite, field, MEMORY, *words)
+def test_memory_of_whole_launches_is_told_with_what_it_is_worth(suite):
+    """Their peaks have differed by a copy of the gradients, 4.6 MiB of mnist_cnn: less says little."""
+    told = told_of_memory(suite, "peak_memory_bytes", MEMORY)
     assert "bucket25: 9.537 MiB, +0 MiB a rank against the defaults." == told["bucket25"]
     assert "-3.815 MiB a rank against the defaults. Peaks of whole launches" in told["bucket1"]
     assert "a copy of the gradients (4.577 MiB here)" in told["bucket1"]
@@ -123,8 +121,7 @@ def test_memory_that_equal_launches_differ_by_shows_nothing(base, said):
             SimpleNamespace(window_peak_memory_bytes=[{"cuda:0": size * 2**20}], parameters=10**6)
             for size in sizes
         ]
-        member = SimpleNamespace(variant=SimpleNamespace(ddp_knobs=("view",)))
-        return SimpleNamespace(launches=launches, first=launches[0], member=member)
+        return Measurement(SimpleNamespace(variant=SimpleNamespace(ddp_knobs=("view",))), launches)
 
     told = peak_in_words(side([7, 7]), side(base))
     assert told.startswith("view: 7 MiB, -1 MiB a rank against the defaults.")
@@ -157,7 +154,7 @@ def test_scaling_is_judged_at_every_world_size_that_there_is(suite):
     )
 
     assert 1 == done.status, done.output
-    verdicts = {v.test: v for v in done.run.verdicts() if v.metric == "weak_scaling_overhead"}
+    verdicts = {v.test: v for v in done.run.verdicts() if v.metric == "scaling_overhead"}
     assert "pass" == verdicts["test_scaling_keeps_its_efficiency[weak@mnist_cnn-gpu-2]"].verdict
     failed = verdicts["test_scaling_keeps_its_efficiency[weak@mnist_cnn-gpu-4]"]
     assert "fail" == failed.verdict

@@ -136,7 +136,7 @@ def test_sides_that_are_launched_in_turn_hold_their_gpus_for_all_of_it():
 
 
 def test_a_slow_network_costs_what_its_loader_its_precision_and_its_batch_make_of_it():
-    """`unet3d` on the loader, on data that lie on the device, in half precision, at larger batches."""
+    """`unet3d` on the loader or without one, in half precision, at larger batches, by several ranks."""
 
     def seconds(group: str, **wanted) -> float:
         members = (m for m in GROUPS[group].members if m.plan == "window")
@@ -147,18 +147,32 @@ def test_a_slow_network_costs_what_its_loader_its_precision_and_its_batch_make_o
     assert 13.1 == seconds("loader@unet3d-gpu", mode="synthetic")
     assert 6.5 == seconds("ladder@unet3d-gpu", precision="bf16", optimizations=())
     assert 13.1 + 21.3 == pytest.approx(seconds("ladder@unet3d-gpu", optimizations=("autotune",)))
+    assert [13.3, 20.4, 34.8] == [seconds("weak_real@unet3d-gpu", count=count) for count in (1, 2, 4)]
+    assert [13.0, 13.0] == [seconds("strong_real@unet3d-gpu", count=count) for count in (2, 4)]
+    assert [6.5, 8.5, 10.5, 10.5] == [seconds("weak@unet3d-gpu", count=count) for count in (1, 2, 4, 8)]
     assert [7.9, 24.1, 46.1] == [seconds("batches@unet3d-gpu", batch=batch) for batch in (16, 64, 128)]
 
 
 @pytest.mark.parametrize(
     ("workload", "expected"),
-    [("mnist_cnn", [5.7, 6.5]), ("resnet50", [15.3, 48.4]), ("resnet152", [23.0, 56.1])],
+    [("mnist_cnn", [5.7, 6.5]), ("resnet50", [15.3, 48.4])],
 )
 def test_autotuned_dataparallel_costs_a_search_in_every_step(workload, expected):
     """Its threads are new in each forward pass, and what was found belongs to a thread."""
     found = [expected_seconds(m, "fork") for m in GROUPS[f"autotuned_dp@{workload}-gpu"].members]
 
     assert pytest.approx(expected) == found
+
+
+def test_dataparallel_costs_more_the_more_gpus_it_has():
+    """One process queues the work of all, while each rank of DDP queues its own."""
+
+    def seconds(strategy: str) -> list[float]:
+        groups = (GROUPS[f"{question}@resnet152-gpu"] for question in ("dp", "dp4", "dp8"))
+        return [expected_seconds(group.member(strategy), "fork") for group in groups]
+
+    assert [23.0, 46.0, 46.0] == seconds("dp")
+    assert [8.9, 11.2, 11.2] == seconds("ddp")
 
 
 def test_what_a_stack_is_accepted_by_is_most_telling():
@@ -176,7 +190,7 @@ def test_a_launch_costs_more_fresh_compiled_and_on_several_ranks(monkeypatch):
     unknown = GROUPS["loader@resnet50_224-gpu"].members[0]
 
     assert 3.7 == expected_seconds(group["single"], "fork")
-    assert 17.5 == pytest.approx(expected_seconds(group["ddp"], "fresh"))
+    assert 17.8 == pytest.approx(expected_seconds(group["ddp"], "fresh"))
     assert 17.3 == pytest.approx(expected_seconds(compiled, "fork"))
     assert 124.0 == expected_seconds(unknown, "fork")
     assert 2.0 == expected_seconds(GROUPS["solution@unet3d_tiny-gpu"].members[0], "fork")
@@ -213,6 +227,15 @@ def test_a_plan_is_told_and_nothing_is_measured(suite):
     assert "6 at a time on 4 GPUs" in done.output
     assert "needs 8 GPUs, 4 here" in done.output
     assert not done.results.exists() or not list(done.results.iterdir())
+
+
+@pytest.mark.parametrize(("test", "launches"), [("speed_up_and", 15), ("forward_share", 18)])
+def test_a_plan_holds_what_a_test_takes_beside_the_judged_launches(suite, test, launches):
+    """Whoever asks for the forward pass's share has a launch in phases of each of the three ways."""
+    words = ("--profile", "full", "--device", "cuda", "--launcher", "fork", "-k", f"{test} and mnist_cnn")
+    done = suite("perf", "--plan", *words, gpus=2, cores=32)
+
+    assert f"dp@mnist_cnn-gpu     2        {launches}  " in done.output
 
 
 def test_a_plan_without_a_stack_ends_with_the_reason():

@@ -58,6 +58,13 @@ def test_the_largest_of_several_marks_counts():
     assert Need("cuda", gpus=2) == need_of(m.mark for m in marks)
 
 
+def test_launches_beside_the_judged_ones_are_part_of_a_need():
+    """A plan holds what a test will ask for, by its mark."""
+    marks = [pytest.mark.device(kind="cuda"), pytest.mark.beside(extra="phases")]
+
+    assert Need("cuda", beside=frozenset({"phases"})) == need_of(m.mark for m in marks)
+
+
 def test_an_item_without_a_device_is_no_perf_test():
     """Only items with a mark `device` are asked what they need."""
     assert need_of([SimpleNamespace(name="slow", kwargs={})]) is None

@@ -16,8 +16,15 @@ SINGLE, DP = (
 
 
 def side(member, waited):
-    """One launch whose window of 1 s waited so long for its data."""
-    record = record_of(member, 0.01, window_seconds=1.0, wait_seconds=[waited], window_seconds_per_rank=[1.0])
+    """One launch whose window of 0.1 s, ten steps, waited for such a part of it."""
+    record = record_of(
+        member,
+        0.01,
+        step_seconds=[[0.01] * 10],
+        window_seconds=0.1,
+        wait_seconds=[waited / 10],
+        window_seconds_per_rank=[0.1],
+    )
     return Measurement(member, [record])
 
 

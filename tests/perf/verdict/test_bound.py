@@ -91,6 +91,8 @@ def gain(low, estimate, high, launches=5):
         (0.99, 1.0, 1.01, 4.0, "the device's kernels gain nothing from it"),
         (0.99, 1.0, 1.01, 0.2, "not clear"),
         (0.7, 0.9, 1.1, 0.5, "which is not beyond noise"),
+        (0.79, 0.885, 0.99, 0.1, "(1.01 to 1.27), which may be a change of less than 3%."),
+        (1.01, 1.08, 1.2, 0.1, "(0.833 to 0.99), which may be a change of less than 3%."),
     ],
 )
 def test_a_rung_that_changes_nothing_says_why(low, estimate, high, drain, expected):

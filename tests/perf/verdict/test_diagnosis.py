@@ -28,7 +28,7 @@ def test_one_paragraph_names_phase_rank_host_and_what_to_try():
     found = diagnose(
         side(DDP2, waiting, late),
         side(SINGLE, {**USUAL, "communication": 0.0}),
-        metric="weak_scaling_overhead",
+        metric="scaling_overhead",
         rates={},
         profiles=["profiles/a.lprof"],
     )

@@ -13,13 +13,14 @@ SECONDS = st.floats(0.0, 1e4)
 
 def test_a_start_is_told_in_its_parts():
     """Phases are differences of the moments at which they began."""
-    startup = {"imports": 5.2, "interpreter": 0.06, "process_group": 0.01}
+    startup = {"imports": 5.2, "interpreter": 0.06, "devices": 0.35, "process_group": 0.01}
     moments = {"until_data": 0.1, "until_build": 0.5, "until_warm_up": 0.7, "until_read_back": 3.0}
 
     assert pytest.approx(
         {
             "interpreter": 0.06,
             "imports": 5.2,
+            "devices": 0.35,
             "process group": 0.01,
             "data": 0.4,
             "network and optimizer": 0.2,
@@ -28,8 +29,9 @@ def test_a_start_is_told_in_its_parts():
 
 
 def test_a_record_without_a_part_has_none():
-    """A missing reading is left out, not 0."""
+    """A missing reading is left out, not 0; a fork has no imports."""
     assert {} == start_parts({})
+    assert {"fork": 0.04, "devices": 0.35} == start_parts({"devices": 0.35, "fork": 0.04})
 
 
 def test_the_first_epochs_excess_is_attributed():
@@ -64,6 +66,7 @@ def test_a_start_ends_with_the_first_step_of_the_slowest_rank():
     rank = {"interpreter": 0.1, "imports": 2.0, "process_group": 0.3, "until_warm_up": 1.0, "until_data": 0.5}
     slow = {**rank, "imports": 3.0}
     assert pytest.approx(4.9) == start_up([rank, slow], 0.5)
+    assert pytest.approx(5.2) == start_up([rank, {**slow, "devices": 0.3}], 0.5)
     assert pytest.approx(3.8) == start_up([{k: v for k, v in rank.items() if k != "interpreter"}], 0.5)
     assert start_up([rank], None) is None
     assert start_up([], 0.5) is None
