@@ -22,7 +22,7 @@ def test_both_stacks_do_the_same_work(group: Group, limits: Judge) -> None:
 
 @pytest.mark.parametrize("group", whole_groups("compare"))
 def test_a_step_takes_no_longer(group: Group, limits: Judge) -> None:
-    """The new stack's median step is not longer than the old one's by the margin."""
+    """The new stack's step is not longer than the old one's by the margin: medians, or means (`perf.verdict.pace`)."""
     limits.compare(group, "step_time", lambda measured: measured.step_times)
 
 

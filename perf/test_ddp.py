@@ -11,6 +11,7 @@ from perf.catalogue import Pair, groups, pairs
 from perf.groups_parallel import WAYS
 from perf.limits import DDP_AGAINST_DP, DDP_OVERHEAD, WEAK_SCALING
 from perf.suite.judge import Judge
+from perf.suite.source import alike
 
 _WORLD_SIZE_1 = [Pair(g, g.member("ddp", count=1), g.member("single")) for g in groups("ddp")]
 _WEAK = [Pair(g, m, g.member("single")) for g in groups("ddp") for m in g.members if m.variant.count > 1]
@@ -44,7 +45,7 @@ def test_ddp_is_not_slower_than_dp(pair: Pair, limits: Judge) -> None:
 @pytest.mark.parametrize("pair", pairs(_NODES))
 def test_what_another_node_costs_is_told(pair: Pair, bench: Any, limits: Judge) -> None:
     """A step on two nodes beside the same on one, with as many samples a rank: the network's part, not judged yet."""
-    several, one = bench.measure(pair.new), bench.measure(pair.base)
+    several, one = alike(bench.measure(pair.new), bench.measure(pair.base))
     ratio = statistics.median(several.step_times) / statistics.median(one.step_times)
     said = f"A step on {pair.new.variant.nodes} nodes takes {ratio:.3g} times the step on one."
     limits.tell("node_scaling", "ratio", several, ratio, [said])

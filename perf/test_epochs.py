@@ -43,7 +43,7 @@ def test_where_the_start_and_the_first_epoch_go_is_told(epochs: Measurement, lim
         launch.epoch_seconds,
         [epoch.first_batch_seconds for epoch in launch.epochs[0]],
         launch.first_step_seconds,
-        launch.step_time,
+        launch.median_step_seconds,
     )
     start = start_parts(launch.startup_seconds[0])
     excess = sum(parts.values())

@@ -97,6 +97,6 @@ def test_what_a_profiler_costs_is_told(
         # Of a trace the window holds steps that were not traced.
         traced = launch.trace_facts[0].get("step_seconds") if kind == "torch-trace" else None
         step = traced or launch.median_step_seconds
-        ratio = step / statistics.median(plain.step_times)
+        ratio = step / statistics.median(judged.median_step_seconds for judged in plain.launches)
         said = f"Under {kind} a step takes {step * 1e3:.4g} ms, {ratio:.3g} times as long as without."
         limits.tell(f"cost_of_{kind.replace('-', '_')}", "ratio", plain, ratio, [said])

@@ -13,7 +13,7 @@ from perf.launch.failure import LaunchFailed
 from perf.portable import card_of, medians
 from perf.rates import trained
 from perf.suite.judge import Judge
-from perf.suite.source import Measurement
+from perf.suite.source import Measurement, alike
 from perf.verdict.studies import larger_network_in_words, line_through
 from perf.verdict.words import rounded
 from perf.workloads import WORKLOADS
@@ -68,7 +68,7 @@ def test_a_larger_network_is_told_against_its_work(
     large: Member, small: Member, bench: Any, limits: Judge
 ) -> None:
     """ResNet-152 beside ResNet-50 at an equal batch: the ratio of steps, of parameters and of operations."""
-    one, other = bench.measure(large), bench.measure(small)
+    one, other = alike(bench.measure(large), bench.measure(small))
     assert one.first.batch_size == other.first.batch_size
     known = [WORKLOADS[m.variant.workload] for m in (large, small)]
     time = statistics.median(one.step_times) / statistics.median(other.step_times)

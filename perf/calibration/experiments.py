@@ -23,6 +23,7 @@ from perf.report.stored import NoRun, load
 from perf.report.text import fit
 from perf.verdict.comparison import compare
 from perf.verdict.looks import FIRST_LOOK
+from perf.verdict.pace import step_times
 from perf.verdict.spread import SPREADS_IN_A_MARGIN, halves_in_true_order, spread_of
 from perf.verdict.words import percent
 
@@ -72,9 +73,10 @@ def experiments_of(launches: Sequence[LaunchRecord], margin: float, size: int = 
         if any(not launch.valid for launch in (*old, *new)):
             continue
         what = next((fault for launch in new if (fault := planted(launch))), "clean")
-        found += _judged(variant, what, _steps(new), _steps(old), launches[0].run, margin, size)
+        steps, before = step_times(new, old)
+        found += _judged(variant, what, steps, before, launches[0].run, margin, size)
         if what != "clean":
-            first, second = halves_in_true_order(_steps(old))
+            first, second = halves_in_true_order(step_times(old)[0])
             found += _judged(variant, "clean", second, first, launches[0].run, margin, size)
     return found
 
@@ -83,10 +85,6 @@ def _compared(launches: Sequence[LaunchRecord]) -> list[LaunchRecord]:
     """Return the launches of two sides that a comparison rests on."""
     replaced = {launch.replaces for launch in launches if launch.replaces}
     return [one for one in launches if one.side and not one.profiled and one.launch not in replaced]
-
-
-def _steps(launches: Sequence[LaunchRecord]) -> list[float]:
-    return [launch.step_time for launch in launches]
 
 
 def _judged(
@@ -143,7 +141,7 @@ def _lines(experiments: Sequence[Experiment], launches: Sequence[LaunchRecord], 
     for variant in dict.fromkeys(launch.variant for launch in launches if launch.side == "old"):
         old = [one for one in launches if one.variant == variant and one.side == "old" and one.valid]
         if len(old) > 1:
-            spread = spread_of(_steps(old))
+            spread = spread_of(step_times(old)[0])
             fits = "below" if SPREADS_IN_A_MARGIN * spread.upper < margin else "not below"
             lines.append(
                 f"{variant}: {spread.launches} launches of the old side spread by {percent(spread.sd)}, at most "

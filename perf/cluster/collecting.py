@@ -34,6 +34,7 @@ def pytest_collection_finish(session: pytest.Session) -> None:
                 "gpus": need.gpus if need else 0,
                 "cores": need.cores if need else 1,
                 "backends": sorted(need.backends) if need else [],
+                "beside": sorted(need.beside) if need else [],
             }
         )
     contract.write_whole(str(Path(target)), json.dumps(found))

@@ -8,20 +8,16 @@ from typing import Any, Optional
 from perf.contract.measured import EpochRecord, Operator, Rate
 from perf.contract.names import SCHEMA
 
-WAITED = 0.15
-"""Part of a window that may be waited for data before a launch goes by its mean step. Where loaders kept up with the
-training, launches waited for 1 to 13 % on CPUs and up to 5 % on GPUs, and means, which hold the machine's noise, were
-up to 7 % above the medians."""
-
 
 @dataclass(frozen=True)
 class LaunchRecord:
     """One launch, merged over its ranks. Lists over ranks are in rank order; rates are global.
 
     `samples` is what all ranks delivered inside the window, `window_seconds` the slowest rank's, and
-    `samples_per_second` the first over the second. `median_step_seconds` is the median step of the slowest rank;
-    `step_time` is the one number per launch that verdicts are made of. `started_at` is the Unix time at which the
-    launch's first process was started, and that process ended `launch_seconds` later.
+    `samples_per_second` the first over the second. `median_step_seconds` is the median step of the slowest rank: the
+    one number per launch that verdicts are made of, but where a loader is waited for (`perf.verdict.pace`).
+    `started_at` is the Unix time at which the launch's first process was started, and that process ended
+    `launch_seconds` later.
 
     `telemetry` is what was observed beside the launch (docs/telemetry.md). `reasons` say why a launch is not `valid`;
     `unfit` are those of them that are facts about the machine alone: such a launch is replaced, and the one that comes
@@ -105,15 +101,8 @@ class LaunchRecord:
     schema: int = SCHEMA
 
     @property
-    def step_time(self) -> float:
-        """What a step takes, in seconds: the slowest rank's median one or, of a launch that waits for data, its mean.
-
-        Workers deliver in groups: steps wait for none of some batches and long for the next, so that a median can tell
-        nothing of the wait. It was 102 ms for a mean of 141 of `unet3d` on 4 workers
-        (docs/measurements/2026-11-29-h200-x4). Where little is waited for, a median is the steadier one.
-        """
-        if (self.wait_share or 0.0) <= WAITED:
-            return self.median_step_seconds
+    def mean_step_seconds(self) -> float:
+        """The mean step of the slowest rank, what lies between two steps with it; the median one where it has none."""
         pairs = zip(self.window_seconds_per_rank, self.step_seconds)
         return max(
             (window / len(steps) for window, steps in pairs if steps), default=self.median_step_seconds

@@ -31,7 +31,8 @@ OPTIMIZATIONS = ("channels_last", "non_blocking", "fused", "compile", "cuda_grap
 """Switches of a launch, in the order in which they are written."""
 
 FEWEST_STEPS = 50
-"""Steps of the shortest window on a GPU, as the design has it: its halves still have a median of 25 steps each."""
+"""Steps of the shortest window on a GPU, as the design has it: its halves still have a median of 25 steps each, of
+22 where an epoch's end cuts it off (`SPARED`)."""
 
 SPARED = 10
 """Where an epoch's end cuts off a window that has a limit in seconds, one step in so many may be lacking, if a loader's

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from perf.verdict.references import RENAMED
+
 __all__ = ["every_remedy", "for_failure", "for_verdict"]
 
 _METRICS = {
@@ -86,7 +88,7 @@ def every_remedy() -> dict[str, dict[str, str]]:
 
 def for_verdict(verdict: str, metric: str) -> str:
     """Return what to do about a verdict: for a `fail` its metric's own words, where there are some."""
-    own = _METRICS.get(metric) if verdict == "fail" else None
+    own = _METRICS.get(RENAMED.get(metric, metric)) if verdict == "fail" else None
     return " ".join((own or _VERDICTS.get(verdict, "")).split())
 
 

@@ -15,6 +15,7 @@ from perf.report.machine import FractionRow, RateRow, fraction_rows, rate_rows, 
 from perf.report.stacks import data_line, environment_lines, stack_key, stack_labels
 from perf.report.text import bounded, duration, interval, milliseconds, number, share
 from perf.verdict.outcome import Verdict
+from perf.verdict.pace import step_time, step_times
 from perf.verdict.portable_table import PortableTable
 
 __all__ = [
@@ -239,8 +240,9 @@ def summarize(
 def launch_words(record: LaunchRecord) -> str:
     """Say what one launch measured, for the ``text`` of its ``done`` event: '75.1 ms a step, 853 samples/s'."""
     parts = []
-    if record.step_time > 0.0:
-        parts.append(f"{milliseconds(record.step_time, 3)} ms a step")
+    step = step_time(record)
+    if step > 0.0:
+        parts.append(f"{milliseconds(step, 3)} ms a step")
     if record.samples_per_second > 0.0:
         parts.append(f"{number(record.samples_per_second, 3)} samples/s")
     if record.rates:
@@ -267,7 +269,7 @@ def _variant_rows(records: Sequence[LaunchRecord]) -> list[VariantRow]:
 
 def _variant_row(launches: Sequence[LaunchRecord], stack: str, profiled: bool) -> VariantRow:
     first, valid = launches[0], [record for record in launches if record.valid]
-    steps = _measured(record.step_time for record in valid)
+    steps = _measured(step_times(valid)[0])
     waits = [wait for record in valid if (wait := record.wait_share) is not None]
     peaks = [size for record in valid for rank in record.peak_memory_bytes for size in rank.values()]
     return VariantRow(

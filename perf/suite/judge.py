@@ -22,7 +22,7 @@ from perf.suite.fitness import (
 from perf.suite.floors import confirming, floor_judgement, low_power
 from perf.suite.plan import launches_planned
 from perf.suite.question import Question
-from perf.suite.source import Measurement, Source
+from perf.suite.source import Measurement, Source, alike
 from perf.suite.two_stacks import (
     NEW,
     OLD,
@@ -345,7 +345,7 @@ class Judge:
     ) -> None:
         cap = self._cap(members[0])
         while True:
-            sides = self._source.sides(self._test, members)
+            sides = alike(*self._source.sides(self._test, members))
             unfit = (*unfit_in_words(sides), *unlike(sides))
             if unfit:
                 judgement = not_judged(sides, question.limit, unfit)

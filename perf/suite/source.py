@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import statistics
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -10,6 +11,7 @@ from typing import Protocol
 from perf import contract
 from perf.catalogue import Member
 from perf.verdict.metrics import METRICS
+from perf.verdict.pace import waits
 from perf.verdict.startup import start_up
 
 
@@ -17,12 +19,14 @@ from perf.verdict.startup import start_up
 class Measurement:
     """The launches of one member, in the order in which they ended; never empty.
 
-    `replaced` are those that were taken again because the machine was not fit: they are told, and not judged.
+    `replaced` are those that were taken again because the machine was not fit: they are told, and not judged. `by_mean`
+    says whether steps are taken by their mean; None: as its own launches have it (`perf.verdict.pace`).
     """
 
     member: Member
     launches: list[contract.LaunchRecord]
     replaced: tuple[contract.LaunchRecord, ...] = ()
+    by_mean: bool | None = None
 
     @property
     def first(self) -> contract.LaunchRecord:
@@ -32,12 +36,13 @@ class Measurement:
     @property
     def step_times(self) -> list[float]:
         """What a step of each launch takes, in seconds."""
-        return [launch.step_time for launch in self.launches]
+        mean = waits(self.launches) if self.by_mean is None else self.by_mean
+        return [one.mean_step_seconds if mean else one.median_step_seconds for one in self.launches]
 
     @property
     def in_windows(self) -> bool:
         """Whether all launches tell the peak of memory of their windows; older ones tell the whole launch's alone."""
-        return all(launch.window_peak_memory_bytes for launch in self.launches)
+        return all(peaks for one in self.launches for peaks in one.window_peak_memory_bytes or [{}])
 
     def peaks(self, *, windows: bool) -> list[list[dict[str, int]]]:
         """Return the peaks of allocated memory in bytes, by launch, rank and device.
@@ -84,6 +89,12 @@ class Measurement:
         """Median, over launches, of the part of the window for which the slowest rank waited for its data."""
         found = [share for launch in self.launches if (share := launch.wait_share) is not None]
         return statistics.median(found) if found else 0.0
+
+
+def alike(*sides: Measurement) -> list[Measurement]:
+    """Return sides that are held against each other, whose steps are all taken by their mean or all by their median."""
+    mean = any(waits(side.launches) for side in sides)
+    return [dataclasses.replace(side, by_mean=mean) for side in sides]
 
 
 class Source(Protocol):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import statistics
 from collections.abc import Mapping
 
-from perf.suite.source import Measurement
+from perf.suite.source import Measurement, alike
 from perf.verdict.words import rounded
 
 __all__ = ["AUTOTUNING", "PUBLISHED", "memory_in_words", "shares_in_words", "way_in_words"]
@@ -31,12 +31,12 @@ def way_in_words(measured: Measurement, single: Measurement) -> str:
     launch, alone = measured.first, single.first
     devices = launch.gpus * launch.nodes
     rate, base = (statistics.median(side.throughputs) for side in (measured, single))
+    steps = [statistics.median(side.step_times) * 1e3 for side in alike(measured, single)]
     return (
         f"{launch.strategy} on {devices} GPUs ({launch.batch_size} samples and {launch.workers} workers a GPU) gives "
         f"{rounded(rate)} samples/s, one process ({alone.batch_size} and {alone.workers}) {rounded(base)}: speed-up "
         f"{rate / base:.3g}, efficiency {rate / base / devices:.2f}; a step takes "
-        f"{statistics.median(measured.step_times) * 1e3:.4g} and "
-        f"{statistics.median(single.step_times) * 1e3:.4g} ms."
+        f"{steps[0]:.4g} and {steps[1]:.4g} ms."
         f"{_waits_in_words(measured, single)}"
     )
 

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from perf.contract import LaunchRecord
+from perf.verdict.pace import phase_time
 from perf.verdict.startup import start_parts
 
 __all__ = [
@@ -78,12 +79,12 @@ class Moved:
 
 
 def phases_of(record: LaunchRecord | None) -> list[dict[str, float]]:
-    """Return the median seconds of each phase, rank by rank, behind the warm-up; nothing without phases."""
+    """Return what each phase of a step takes, rank by rank, behind the warm-up; nothing without phases."""
     if record is None or not record.phase_seconds:
         return []
     return [
         {
-            name: statistics.median(steady)
+            name: phase_time(name, steady)
             for name, found in rank.items()
             if (steady := found[record.warmup_steps :])
         }

@@ -51,8 +51,8 @@ def start_up(ranks: Sequence[Mapping[str, float]], first_step_seconds: float | N
     keys = ("imports", "process_group", "until_warm_up")
     if first_step_seconds is None or not ranks or any(key not in rank for rank in ranks for key in keys):
         return None
-    # The interpreter's own start is known where /proc tells when a process began; the first use of the devices is part
-    # of records since 2026-11-29.
+    # The interpreter's own start is known where /proc tells when a process began; older records don't hold the first
+    # use of the devices.
     known = ("interpreter", "devices")
     whole = (sum(rank.get(key, 0.0) for key in known) + sum(rank[key] for key in keys) for rank in ranks)
     return max(whole) + first_step_seconds

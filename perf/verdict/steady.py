@@ -33,10 +33,11 @@ def drift(step_seconds: Sequence[float]) -> float | None:
     Parameters
     ----------
     step_seconds
-        Steps of one rank's window, in order. Fewer than two, or one that took no time, tell nothing.
+        Steps of one rank's window, in order. Fewer than two, or one that took no time or is no number, tell nothing.
     """
     middle = len(step_seconds) // 2
-    if middle < 1 or min(step_seconds) <= 0:
+    # Not by the least of them: what is no number hides a 0 behind it from a minimum.
+    if middle < 1 or not all(0.0 < step < math.inf for step in step_seconds):
         return None
     first, second = statistics.median(step_seconds[:middle]), statistics.median(step_seconds[-middle:])
     # Not the log of the quotient: that may be too small for a number.

@@ -25,6 +25,7 @@ from perf.suite.plan import Context
 from perf.verdict.comparison import compare
 from perf.verdict.known import Library
 from perf.verdict.looks import FIRST_LOOK
+from perf.verdict.pace import step_times
 from perf.verdict.spread import halves_in_true_order
 from perf.verdict.system import System
 
@@ -135,7 +136,7 @@ def dealt(launches: Sequence[contract.LaunchRecord], first_number: int) -> Itera
     """
     number = first_number
     for variant in dict.fromkeys(one.variant for one in launches):
-        steps = [one.step_time for one in launches if one.variant == variant and one.valid]
+        (steps,) = step_times([one for one in launches if one.variant == variant and one.valid])
         for start in range(0, len(steps) - 2 * FIRST_LOOK + 1, 2 * FIRST_LOOK):
             first, second = halves_in_true_order(steps[start : start + 2 * FIRST_LOOK])
             one = compare(second, first, margin=WIDE_MARGIN, cap=FIRST_LOOK)

@@ -23,7 +23,9 @@ class Quantity:
     value: Callable[[LaunchRecord], float | None]
 
 
-STEP = Quantity("step time of the slowest rank", "ms", 1e3, lambda launch: launch.step_time or None)
+STEP = Quantity(
+    "step time, median of the slowest rank", "ms", 1e3, lambda launch: launch.median_step_seconds or None
+)
 RATE = Quantity(
     "throughput, all ranks together", "samples/s", 1.0, lambda launch: launch.samples_per_second or None
 )

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from perf.contract import LaunchRecord
 from perf.report.stacks import stack_key, stack_labels
 from perf.report.text import number
+from perf.verdict.pace import step_times
 
 __all__ = ["INTERVAL_NOTE", "Estimate", "Side", "by_group", "estimate", "letter", "question_of", "sides"]
 
@@ -74,7 +75,7 @@ class Side:
     @property
     def step(self) -> Estimate | None:
         """What a step of the slowest rank takes, seconds."""
-        return self.estimate(lambda launch: launch.step_time or None)
+        return estimate(step or None for step in step_times(self.launches)[0])
 
     @property
     def wait_share(self) -> Estimate | None:

@@ -11,6 +11,7 @@ from perf.report.figures.model import Axis, Figure, Line, Series, Table
 from perf.report.summary import VerdictRow
 from perf.report.text import clean, number
 from perf.verdict.looks import hodges_lehmann, kth_largest, kth_smallest, pairwise_differences, rank_for_level
+from perf.verdict.pace import step_times
 
 __all__ = ["LEVEL", "SYMBOLS", "VERDICTS", "Ratio", "distinct", "forest", "limits_forest", "ratio"]
 
@@ -40,8 +41,7 @@ class Ratio:
 def ratio(new: Side, base: Side) -> Ratio | None:
     """Return the step time of `new` over that of `base`, with bounds of `LEVEL` each; None without steps."""
     logs = [
-        [math.log(launch.step_time) for launch in side.launches if launch.step_time > 0.0]
-        for side in (new, base)
+        [math.log(step) for step in side if step > 0.0] for side in step_times(new.launches, base.launches)
     ]
     if not all(logs):
         return None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -137,10 +138,22 @@ def test_every_test_is_in_one_job_or_left_out(groups, profile):
     json.dumps(plan_facts(plan))
 
 
+def test_a_job_has_time_for_what_a_test_takes_beside_the_judged_launches(site):
+    """A launch in phases of each member: six launches a member in place of five."""
+    tests = group_tests("dp@mnist_cnn-gpu")
+    (plain,) = make_plan(tests, site(), QUICK, "cuda").jobs
+    asks = [*tests[1:], msgspec.structs.replace(tests[0], beside=["phases"])]
+    (beside,) = make_plan(asks, site(), QUICK, "cuda").jobs
+
+    assert plain.planned_seconds * 6 / 5 == pytest.approx(beside.planned_seconds)
+
+
 def test_the_collected_list_is_read_back():
     """What the plugin writes is checked on the way in."""
-    text = '[{"node_id": "a[b c]", "device": "cpu", "nodes": 1, "gpus": 0, "cores": 2, "backends": ["gloo"]}]'
+    text = '[{"node_id": "a[b c]", "device": "cpu", "nodes": 1, "gpus": 0, "cores": 2, "backends": ["gloo"], '
+    text = f'{text}"beside": ["phases"]}}]'
 
     (test,) = parse_collected(text)
 
     assert ("a[b c]", frozenset({"gloo"})) == (test.node_id, test.need.backends)
+    assert frozenset({"phases"}) == test.need.beside

@@ -53,10 +53,10 @@ def test_batches_that_are_there_are_not_waited_for(launch):
 
 
 @pytest.mark.parametrize(
-    ("waits", "expected"), [((0.29, 0.0), 0.1), ((0.31, 0.0), 0.25), ((0.0, 0.31), 0.25), ((), 0.1)]
+    ("waits", "expected"), [((0.49, 0.0), 0.1), ((0.51, 0.0), 0.25), ((0.0, 0.51), 0.25), ((), 0.1)]
 )
-def test_a_launch_that_waits_for_its_data_goes_by_its_mean_step(launch, waits, expected):
-    """Beyond 15 % of the window of any rank: batches come in groups, and a median step waits for none of them."""
+def test_a_launch_that_waits_for_its_data_is_told_by_its_mean_step(launch, waits, expected):
+    """Beyond a quarter of the window of any rank: batches come in groups, and a median step waits for none of them."""
     record = launch(
         median_step_seconds=0.1,
         step_seconds=[[0.1] * 8, [0.1] * 7 + [1.3]],
@@ -64,7 +64,6 @@ def test_a_launch_that_waits_for_its_data_goes_by_its_mean_step(launch, waits, e
         wait_seconds=list(waits),
     )
 
-    assert expected == record.step_time
     assert expected == rows(record)[0].median_step_seconds
     assert launch_words(record).startswith("250 ms a step" if expected > 0.1 else "100 ms a step")
 

@@ -66,6 +66,30 @@ class Launches:
         return []
 
 
+class InGroups(Launches):
+    """Steps that all take as long but for the last of ten, which waits for such a part of the whole window."""
+
+    def __init__(self, steps, waited):
+        super().__init__(steps)
+        self.waited = waited
+
+    def sides(self, test, members):
+        return [
+            dataclasses.replace(side, launches=[self.waiting(one, side.member) for one in side.launches])
+            for side in super().sides(test, members)
+        ]
+
+    def waiting(self, one, member):
+        share = self.waited[member.id]
+        window = one.window_seconds / (1.0 - share)
+        return dataclasses.replace(
+            one,
+            window_seconds=window,
+            window_seconds_per_rank=[window],
+            wait_seconds=[share * window],
+        )
+
+
 @pytest.fixture
 def verdicts():
     """The verdict records that were written."""
@@ -425,3 +449,28 @@ def test_a_fail_carries_its_diagnosis(judge, verdicts):
     judge(source).ratio(PAIR, LIMIT)
     assert not hasattr(source, "explained")
     assert {} == verdicts[1].diagnosis
+
+
+def test_a_loader_that_delivers_in_groups_is_not_hidden_by_a_median(judge, verdicts):
+    """A median step waits for nothing: the share would be 2 % where six tenths of the window are waited for."""
+    full, synthetic = (
+        GROUPS["loader@mnist_cnn-cpu"].member("single", mode=mode) for mode in ("full", "synthetic")
+    )
+    source = InGroups({full.id: 0.0102, synthetic.id: 0.01}, {full.id: 0.6, synthetic.id: 0.0})
+    limit = Limit("loader_share", 0.55, "share", "Because.")
+    with pytest.raises(LimitMissed, match=r"limit 0\.55"):
+        judge(source).share(full, synthetic, limit)
+
+    assert verdicts[-1].estimate == pytest.approx(1 - 0.4 / 1.02, abs=0.01)
+
+
+def test_sides_on_both_ends_of_the_border_are_held_against_each_other_alike(judge, verdicts):
+    """One waits for 26 %, the other for 24: by their means, which are 1.03 times as long, neither by its median."""
+    group = GROUPS["weak_real@mnist_cnn-cpu"]
+    one, two = group.members[:2]
+    judge(InGroups({one.id: 0.01, two.id: 0.01}, {one.id: 0.24, two.id: 0.26})).ratio(
+        Pair(group, two, one), LIMIT
+    )
+
+    (verdict,) = verdicts
+    assert verdict.estimate == pytest.approx(0.76 / 0.74, rel=0.005)

@@ -103,6 +103,14 @@ def test_memory_of_a_knob_is_that_of_its_windows(suite):
     assert "view: 28.61 MiB, +19.07 MiB a rank against the defaults." == told["view"]
 
 
+def test_memory_of_one_launch_a_side_is_told_with_what_it_is_worth(suite):
+    """Nobody knows how far equal ones differ."""
+    told = told_of_memory(suite, "window_peak_memory_bytes", MEMORY, "--launches", "1")
+    assert told["bucket1"].startswith(
+        "bucket1: 5.722 MiB, -3.815 MiB a rank against the defaults. One launch of a side"
+    )
+
+
 def test_memory_of_whole_launches_is_told_with_what_it_is_worth(suite):
     """Their peaks have differed by a copy of the gradients, 4.6 MiB of mnist_cnn: less says little."""
     told = told_of_memory(suite, "peak_memory_bytes", MEMORY)

@@ -145,6 +145,15 @@ def test_a_window_that_would_take_too_long_is_shorter(run):
     assert contract.FEWEST_STEPS == len(record.step_seconds)
 
 
+def test_a_window_that_an_epochs_end_cuts_short_is_a_window(run):
+    """Of 90 steps 41 are warm-up: one of fifty lacks, and a worker's queue would take four of the next epoch."""
+    limits = {"min_seconds": 0.001, "max_seconds": 0.001}
+    record = run(batch_size=2, workers=1, warmup_steps=41, timed_steps=200, **limits)
+
+    assert (49, 90) == (len(record.step_seconds), record.total_steps)
+    assert [90] == [epoch.batches for epoch in record.epochs]
+
+
 def test_the_record_says_who_measured_what(run):
     """Names from the spec, rank and devices from the process, stack and data from what was loaded."""
     record = run()

@@ -208,7 +208,7 @@ def test_times_are_plausible_parts_of_the_launch(full):
     """Starting, the first step and waiting are measured, each within what holds it."""
     record = full.record()
 
-    assert {"imports", "interpreter", "process_group", "until_warm_up", "until_read_back"} <= set(
+    assert {"imports", "interpreter", "devices", "process_group", "until_warm_up", "until_read_back"} <= set(
         record.startup_seconds
     )
     assert 0 < record.startup_seconds["interpreter"]
@@ -236,7 +236,7 @@ def test_synthetic_has_no_waits(synthetic):
     record = synthetic.record()
 
     assert 0 == synthetic.status, synthetic.stderr
-    assert record.wait_seconds < 0.05 * record.window_seconds
+    assert 0.0 == record.wait_seconds
     assert record.loss_last < record.loss_first
 
 

@@ -63,6 +63,13 @@ def test_times_that_can_not_be_have_no_drift():
     assert [None, None, None] == [drift([]), drift([1.0]), drift([1.0, 0.0, 1.0])]
 
 
+@pytest.mark.parametrize("odd", [math.nan, math.inf, 0.0])
+def test_what_is_no_number_hides_no_other(odd):
+    """A minimum that begins with one that is none would pass a step of no time by."""
+    assert drift([odd, 0.0]) is None
+    assert drift([odd, 0.01, 0.01]) is None
+
+
 @pytest.mark.parametrize(
     ("flags", "expected"),
     [([], False), ([True], True), ([True, False], False), ([True, True, False], True), ([False] * 5, False)],
