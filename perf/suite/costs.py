@@ -95,9 +95,9 @@ AUTOTUNED = {("unet3d", "fp32"): 21.3, ("unet3d", "bf16"): 3.4}
 2026-11-29-h200-again. `mnist_cnn` and `resnet50` took 0.3 to 0.7 s longer, which their launches differ
 by anyway."""
 
-AUTOTUNED_DP = {"mnist_cnn": 0.8, "resnet50": 33.1, "resnet152": 50.7}
+AUTOTUNED_DP = {"mnist_cnn": 0.8, "resnet50": 33.1}
 """What it adds to DataParallel, whose every step searches: 6.5 for 5.7 s of 2026-11-29-h200-x2-again, 49.1 for 16.0 of
-2026-11-29-h200-x2-third, 76.8 for 26.1 of 2026-11-29-h200-x4."""
+2026-11-29-h200-x2-third."""
 
 FRESH = {"single": 8.3, "dp": 8.3, "ddp": 11.6}
 """What a fresh start of `mnist_cnn` takes longer: 12.2 for 3.9 s, and for DDP 18.4 for 6.8 s, on H100s and H200s."""

@@ -11,7 +11,7 @@ from typing import Protocol
 from perf import contract
 from perf.catalogue import Member
 from perf.verdict.metrics import METRICS
-from perf.verdict.pace import waits
+from perf.verdict.pace import of_side, waits
 from perf.verdict.startup import start_up
 
 
@@ -37,7 +37,7 @@ class Measurement:
     def step_times(self) -> list[float]:
         """What a step of each launch takes, in seconds."""
         mean = waits(self.launches) if self.by_mean is None else self.by_mean
-        return [one.mean_step_seconds if mean else one.median_step_seconds for one in self.launches]
+        return of_side(self.launches, mean=mean)
 
     @property
     def in_windows(self) -> bool:

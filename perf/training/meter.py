@@ -45,8 +45,8 @@ class Meter:
         judged by the warm-up, which must then have at least two. With `timed_steps` 0 there is no window.
     max_seconds
         Where `timed_steps` would take longer, fewer do, down to `perf.contract.FEWEST_STEPS`; 0: no limit. With one,
-        the window has also ended where an epoch's end leaves one step in `perf.contract.SPARED` lacking,
-        or less, and fewer than `rewarm_steps`.
+        the window has also ended where an epoch's end leaves one step in `perf.contract.SPARED` lacking, or less, and
+        fewer than `rewarm_steps`.
     warmup_seconds
         Where the warm-up would take longer, it has fewer steps, down to `perf.contract.FEWEST_WARM_UP` and to
         `rewarm_steps`; how many is judged by the second half of these. 0: no limit.

@@ -82,7 +82,7 @@ def product_errors(device: torch.device) -> dict[str, float]:
         convolved = convolve(images.to(device), weight.to(device))
     finally:
         torch.backends.cudnn.benchmark = searches
-    # Of one image: all sixteen in float64 took a core 0.07 s of each launch.
+    # Of one image: sixteen in float64 were most of what reading back took.
     exact = convolve(images[:1].double(), weight.double())
     product = a.to(device) @ b.to(device)
     return {

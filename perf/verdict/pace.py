@@ -15,12 +15,13 @@ from collections.abc import Sequence
 
 from perf.contract import LaunchRecord
 
-__all__ = ["WAITED", "phase_time", "step_time", "step_times", "waits"]
+__all__ = ["WAITED", "of_side", "phase_time", "step_time", "step_times", "waits"]
 
 WAITED = 0.25
 """Part of a window for which data may be waited for before means are taken. It lies in a gap: of all launches in
 docs/measurements on 2026-11-29 those whose loaders kept up waited for up to 21 % on CPUs and 18 % on GPUs, the others
-for 29 % and more. What a median can hide below it is less than the limits of a loader's share."""
+for 29 % and more (docs/measurements/waited.py prints it). What a median can hide below it is less than the limits of a
+loader's share."""
 
 
 def waits(launches: Sequence[LaunchRecord]) -> bool:
@@ -32,7 +33,12 @@ def waits(launches: Sequence[LaunchRecord]) -> bool:
 def step_times(*sides: Sequence[LaunchRecord]) -> list[list[float]]:
     """Return what a step of each launch takes, in seconds, a list a side; by means where any of the sides waits."""
     mean = any(waits(side) for side in sides)
-    return [[one.mean_step_seconds if mean else one.median_step_seconds for one in side] for side in sides]
+    return [of_side(side, mean=mean) for side in sides]
+
+
+def of_side(launches: Sequence[LaunchRecord], *, mean: bool) -> list[float]:
+    """Return what a step of each launch of one side takes, in seconds, where the choice was made with the others."""
+    return [one.mean_step_seconds if mean else one.median_step_seconds for one in launches]
 
 
 def phase_time(name: str, seconds: Sequence[float]) -> float:

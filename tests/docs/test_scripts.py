@@ -161,3 +161,39 @@ def test_a_trace_without_a_device_has_nothing_to_tell(tmp_path):
 
     assert (0, "") == (done.returncode, done.stderr)
     assert "no work of a device: nothing to tell" in done.stdout
+
+
+def memory(whole: int, window: int, **more: object) -> dict[str, object]:
+    """Two ranks' peaks in MiB, of which the second one's are alike."""
+    peaks = {"peak_memory_bytes": [{"cuda:0": whole * 2**20}, {"cuda:1": window * 2**20}]}
+    windows = {"window_peak_memory_bytes": [{f"cuda:{rank}": window * 2**20} for rank in (0, 1)]}
+    names = {"strategy": "ddp", "workload": "mnist_cnn", "mode": "full", "parameters": 2**20}
+    return {**names, **peaks, **windows, **more}
+
+
+def test_peaks_of_launches_are_held_against_those_of_their_windows(tmp_path):
+    """Rank by rank; a silent DDP by itself, and a loader alone not at all."""
+    records = [memory(30, 20), memory(22, 20, ddp_switches=["nosync"]), memory(90, 20, mode="io")]
+    (tmp_path / "records.jsonl").write_text("".join(json.dumps(record) + "\n" for record in records))
+    found = script("peaks.py", tmp_path).stdout.splitlines()
+
+    assert [
+        "ddp, mnist_cnn: 2 ranks or devices, gradients 4.0 MiB, 1 alike, 1 above by 10.0 to 10.0 MiB",
+        "ddp that stays silent, mnist_cnn: 2 ranks or devices, gradients 4.0 MiB, 2 alike",
+    ] == found
+
+
+def test_shares_of_waiting_are_told_on_both_sides_of_the_border(tmp_path):
+    """Of the rank that waits most; data on the device and profiled launches left out."""
+    base = {"mode": "full", "loader": "native", "device": "cuda", "window_seconds_per_rank": [2.0, 2.0]}
+    others = [{"mode": "synthetic"}, {"phase_seconds": [{}]}, {"loader": "resident"}, {"device": "cpu"}]
+    records = [
+        *({**base, "wait_seconds": waits} for waits in ([0.1, 0.2], [0.36, 0.0], [0.6, 0.1], [1.0, 1.8])),
+        *({**base, "wait_seconds": [0.48, 0.0], **other} for other in others),
+    ]
+    (tmp_path / "records.jsonl").write_text("".join(json.dumps(record) + "\n" for record in records))
+
+    assert [
+        "cpu: 1 launches waited for up to 24.0%",
+        "cuda: 4 launches waited for up to 18.0%, the others for 30.0% and more",
+    ] == script("waited.py", tmp_path).stdout.splitlines()
