@@ -1,17 +1,22 @@
-"""Tells how far hosts ran ahead of their devices: ``python docs/measurements/queued.py RUN …``.
+"""Tells how far hosts ran ahead of their devices: ``python docs/measurements/queued.py [--below MS] RUN …``.
 
 A row a variant: launches, and what the rank that was least ahead, and the one that was furthest, had queued when the
 window ended, in steps: least, median and most over the launches. What ``perf/verdict/bound.py`` goes by.
+``--below MS`` tells of launches of one rank that train, with steps of fewer milliseconds; a last line then says how
+many of them had queued less than a quarter of a step, and how many had more: what ``perf/training/clocks.py`` goes by.
 """
 
 from __future__ import annotations
 
+import argparse
 import json
 import statistics
-import sys
 from collections import defaultdict
 from pathlib import Path
 from typing import Any
+
+QUARTER = 0.25
+"""As `perf.training.clocks.BEHIND` is, without its import of torch."""
 
 
 def queued(record: dict[str, Any]) -> tuple[float, float] | None:
@@ -24,15 +29,34 @@ def queued(record: dict[str, Any]) -> tuple[float, float] | None:
     return min(seconds) / step, max(seconds) / step
 
 
+def short(record: dict[str, Any], milliseconds: float) -> bool:
+    """Return whether a launch of one rank trained with shorter steps. Pure."""
+    alone = len(record["drain_seconds"]) == 1 and record["mode"] != "io"
+    return alone and record["median_step_seconds"] < milliseconds / 1000
+
+
+def sides(steps: list[float]) -> str:
+    """Return a line on how many launches had queued less than a quarter of a step, and how many had more. Pure."""
+    less = [found for found in steps if found < QUARTER]
+    more = [found for found in steps if found >= QUARTER]
+    told = [f"{len(less)} launches had queued {min(less):.3f} to {max(less):.3f} of a step"] if less else []
+    told += [f"{len(more)} had {min(more):.3f} to {max(more):.3g}"] if more else []
+    return ", ".join(told) or "no launch is told of"
+
+
 def main() -> None:
     """Print the table."""
+    parser = argparse.ArgumentParser(description="Tells how far hosts ran ahead of their devices.")
+    parser.add_argument("--below", type=float, metavar="MS", help="only one rank's steps of fewer ms")
+    parser.add_argument("runs", nargs="+", type=Path, metavar="RUN")
+    options = parser.parse_args()
     found: dict[str, list[tuple[float, float]]] = defaultdict(list)
-    for folder in map(Path, sys.argv[1:]):
+    for folder in options.runs:
         for path in sorted(folder.rglob("records.jsonl")):
             for line in path.read_text(encoding="utf-8").splitlines():
                 record = json.loads(line)
                 steps = queued(record)
-                if steps is not None:
+                if steps is not None and (options.below is None or short(record, options.below)):
                     found[record["variant"]].append(steps)
     for variant, pairs in sorted(found.items()):
         told = (
@@ -40,6 +64,8 @@ def main() -> None:
             for side in zip(*pairs, strict=True)
         )
         print(f"{variant}: {len(pairs)} launches, least ahead {next(told)}, furthest {next(told)}")
+    if options.below is not None:
+        print(sides([least for pairs in found.values() for least, _ in pairs]))
 
 
 if __name__ == "__main__":

@@ -98,6 +98,7 @@ class LaunchRecord:
     traces: list[str] = field(default_factory=list)
     trace_facts: list[dict[str, Any]] = field(default_factory=list)
     window_peak_memory_bytes: list[dict[str, int]] = field(default_factory=list)
+    clocks: list[Optional[str]] = field(default_factory=list)
     schema: int = SCHEMA
 
     @property

@@ -77,7 +77,9 @@ class RankRecord:
     for several steps there, one that holds them up for none. `window_edges` holds begin and end of each stretch of the
     window by the system's own clock (Unix time), which whoever sampled the machine meanwhile has too.
     `peak_memory_bytes` is of the whole launch, `window_peak_memory_bytes` of the window: empty where a CUDA graph
-    replays, which allocates nothing. A reading that cannot be had is null, never 0.
+    replays, which allocates nothing. `clock` says what `step_seconds` are of: ``events`` among the work that a GPU has
+    queued, or the ``host``'s clock, on a CPU and where a host holds its GPUs up. A reading that cannot be had is null,
+    never 0.
     """
 
     run: str
@@ -123,4 +125,5 @@ class RankRecord:
     trace: Optional[str] = None
     trace_facts: Optional[dict[str, Any]] = None
     window_peak_memory_bytes: dict[str, int] = field(default_factory=dict)
+    clock: Optional[str] = None
     schema: int = SCHEMA

@@ -137,6 +137,7 @@ def merge(
         traces=[record.trace for record in clean if record.trace is not None],
         trace_facts=[record.trace_facts for record in clean if record.trace_facts is not None],
         window_peak_memory_bytes=[record.window_peak_memory_bytes for record in clean],
+        clocks=[record.clock for record in clean],
     )
 
 

@@ -1,4 +1,8 @@
-"""How points in time are taken: by the host's clock, or by events among the work that a GPU has queued."""
+"""How points in time are taken: by the host's clock, or by events among the work that a GPU has queued.
+
+An event says when the device had done what was queued before it, which is what a step takes. Where the host holds its
+devices up they have always done all of it, and the host's clock says the same for a third of what an event costs.
+"""
 
 from __future__ import annotations
 
@@ -20,8 +24,30 @@ Marks = tuple[Callable[[], object], Action, Sequence[Any]]
 stand, the first one first."""
 
 
+EVENT_SEEN = 0.005
+"""A step of so many seconds or more has an event behind it: that takes a host 12 us between two steps of a network
+(`mnist_cnn`'s, on the host of an H200: docs/measurements/2026-11-30-h200), a four-hundredth of 5 ms."""
+
+BEHIND = 0.25
+"""Of a step, which devices may have left to do to be called held up by their host. At the end of 550 windows of steps
+below 5 ms on GPUs it was 0.012 to 0.072 of one in 533, and 0.5 to 93 in 17, of CUDA graphs and of a batch of 512
+(`docs/measurements/queued.py --below 5`). In 2 s, 400 such steps, the host's clock misses their mean by 0.06 % then."""
+
+
 class Clock(Protocol):
     """How points in time are taken on a device."""
+
+    @property
+    def name(self) -> str:
+        """``host`` or ``events``: what the points of the last window are of."""
+
+    def suit(self, lag: float, step: float) -> None:
+        """Get ready for a window of steps of so many seconds; its devices were behind their host by `lag`."""
+        return
+
+    def fits(self, lag: float) -> bool:
+        """Return whether a window's points are right, at whose end devices were behind their host by `lag`."""
+        return True
 
     def marks(self, due: Due) -> Marks:
         """Get ready for a point in time and one behind each step, outside the window; each lies behind the work queued.
@@ -39,8 +65,10 @@ class Clock(Protocol):
         """Return the seconds between consecutive marks. Called when the devices are idle."""
 
 
-class HostClock:
+class HostClock(Clock):
     """The host's clock, for CPUs and for a loader alone: work is done when the call returns."""
+
+    name = "host"
 
     def marks(self, due: Due) -> Marks:
         """Return what notes the time, and where."""
@@ -62,12 +90,13 @@ class HostClock:
         return [after - before for before, after in zip(marks, marks[1:])]
 
 
-class CudaClock:
+class CudaClock(Clock):
     """CUDA events on the first device, since a host's clock would only see how fast work is queued.
 
-    A network as small as `mnist_cnn` is bound by the host, so each microsecond here is seen: events are made before the
-    window, and the stream is looked up once.
+    Events are made before the window, and the stream is looked up once: a host that holds its devices up is seen.
     """
+
+    name = "events"
 
     def __init__(self, devices: Sequence[torch.device]) -> None:
         self._devices = list(devices)
@@ -95,6 +124,45 @@ class CudaClock:
     def durations(self, marks: Sequence[torch.cuda.Event]) -> list[float]:
         """Return the seconds between consecutive events."""
         return [before.elapsed_time(after) / 1000.0 for before, after in zip(marks, marks[1:])]
+
+
+class EitherClock(CudaClock):
+    """Events, but the host's clock for short steps of a host that holds its devices up.
+
+    Whether it does is judged when the first window opens, and held against what the devices have left to do when one
+    closes: where the host had run ahead after all, that window is not right, and the next ones have events.
+    """
+
+    def __init__(self, devices: Sequence[torch.device]) -> None:
+        super().__init__(devices)
+        self._host = HostClock()
+        self._by_host = False
+        self._behind = 0.0
+
+    @property
+    def name(self) -> str:  # type: ignore[override]
+        """``host`` or ``events``: what the points of the last window are of."""
+        return self._host.name if self._by_host else super().name
+
+    def suit(self, lag: float, step: float) -> None:
+        """Choose the host's clock for short steps whose devices have done nearly all that was queued."""
+        self._behind = BEHIND * step
+        self._by_host = step < EVENT_SEEN and lag < self._behind
+
+    def fits(self, lag: float) -> bool:
+        """Return whether the points are right; where they are not, the next ones are events."""
+        if self._by_host and lag >= self._behind:
+            self._by_host = False
+            return False
+        return True
+
+    def marks(self, due: Due) -> Marks:
+        """Return what the chosen clock's marks are."""
+        return self._host.marks(due) if self._by_host else super().marks(due)
+
+    def durations(self, marks: Sequence[Any]) -> list[float]:
+        """Return the seconds between consecutive points of either kind."""
+        return self._host.durations(marks) if isinstance(marks[0], float) else super().durations(marks)
 
 
 def _record() -> Callable[[torch.cuda.Event, Any], object]:

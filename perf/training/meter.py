@@ -123,11 +123,17 @@ class Meter:
         self.drain_seconds: Optional[float] = None
         self.first_step_seconds: Optional[float] = None
         self.on_window: Callable[[bool], None] = lambda opens: None
+        self.on_dropped: Callable[[], None] = lambda: None
 
     @property
     def finished(self) -> bool:
         """Whether the window holds all its steps."""
         return self._left == 0
+
+    @property
+    def clock(self) -> str:
+        """Whose points in time the window's steps are of, as clocks call themselves."""
+        return self._clock.name
 
     @property
     def total_steps(self) -> int:
@@ -229,8 +235,11 @@ class Meter:
 
     def open_window(self) -> None:
         """Open the window now, whatever the warm-up."""
+        queued_at = time.perf_counter()
         self._clock.synchronize()
         if self._left is None:
+            if self._half_warm_at is not None:
+                self._clock.suit(time.perf_counter() - queued_at, self._pace(*self._half_warm_at))
             self._left = self._agree(self._steps_wanted())
             self._looks.spread(self._left)
         begin, step, self._marks = self._clock.marks(
@@ -248,6 +257,10 @@ class Meter:
     def _full(self) -> bool:
         """Close the window; where its steps were faster than the warm-up's, go on until it has its least time."""
         self._close()
+        if self._left:
+            # All of it was dropped.
+            self.open_window()
+            return False
         lacking = self._min_seconds - self.window_seconds
         if self._min_seconds <= 0:
             return self._stop_when_timed
@@ -268,17 +281,21 @@ class Meter:
         steps, samples = self._looks.taken, self._looks.samples
         closed_at = time.perf_counter()
         self.drain_seconds = closed_at - queued_at
-        self.window_seconds += closed_at - self._opened_at
-        self.wait_seconds += sum(self.waits[self._opened_waits :])
-        self.window_steps += steps
-        self.window_samples += samples
+        seconds = closed_at - self._opened_at
         self._steps += steps
         self._samples += samples
-        self._left -= steps
-        self._stretches.append(self._marks[: steps + 1])
         self._open = False
         self.step = self._outside
         self.on_window(False)
+        if not self._clock.fits(self.drain_seconds):
+            self.on_dropped()
+            return
+        self.window_seconds += seconds
+        self.wait_seconds += sum(self.waits[self._opened_waits :])
+        self.window_steps += steps
+        self.window_samples += samples
+        self._left -= steps
+        self._stretches.append(self._marks[: steps + 1])
 
     def _steps_wanted(self) -> int:
         """Return how many steps fill the window's least time, judged by those of the warm-up behind `_half_warm_at`."""

@@ -10,6 +10,9 @@ network that does nothing: what the instrumented one takes longer there, microse
 do for it, and hides behind a device that is the slower one. That is what it takes with a core's caches to itself; what
 it takes between the steps of the network is timed too, each note by itself, and a window's end, once in a hundred steps
 or more. Blocks are of a window's middle: in its first and last tenth each note is one with a look.
+
+What takes the time of steps is what a launch of this network would choose, and is told; where that is the host's clock
+on a GPU, it is also told what its medians are of those of events, of the same steps.
 """
 
 from __future__ import annotations
@@ -31,9 +34,19 @@ from torch.utils.data import Dataset
 
 from models.interface import Workload, load_workload, workload_names
 from perf.ending import finish
+from perf.training.both import both_clocks
+from perf.training.clocks import CudaClock
 from perf.training.identity import device_name
 from perf.training.loaders import LoaderPlan, native_loader
-from perf.training.paired import CONFIDENCE, FEWEST_PAIRS, Noted, Nothing, Pairs, median_interval
+from perf.training.paired import (
+    CONFIDENCE,
+    FEWEST_PAIRS,
+    Noted,
+    Nothing,
+    Pairs,
+    launch_clock,
+    median_interval,
+)
 from perf.training.ring import RingLoader
 from perf.training.stackinfo import stack_info
 
@@ -42,6 +55,9 @@ WINDOW_STEPS, WINDOW_SECONDS = 100, 2.0
 
 NOTED_STEPS = 400
 """Of the network, each of whose notes is timed by itself."""
+
+BOTH_WINDOWS = 40
+"""Whose steps are timed by the host's clock and by events both, where a GPU's are timed by the first."""
 
 IDLE_STEPS, IDLE_PAIRS = 200, 101
 """Blocks over a network that does nothing: 200 steps take a millisecond or two, in which a host is seldom disturbed."""
@@ -61,12 +77,18 @@ class Found:
         What a host takes more a step, over a network that does nothing.
     noted
         What notes take between steps of the network.
+    clock
+        The name of what takes the time of steps.
+    apart
+        Median steps by the host's clock over those by the device's events; empty where these are what takes the time.
     """
 
     pairs: list[tuple[float, float]]
     closing: list[float]
     idle: list[float]
     noted: Noted
+    clock: str
+    apart: list[float]
 
 
 def measure(workload: Workload, device: torch.device, pairs: int, steps: int, seed: int) -> Found:
@@ -77,16 +99,21 @@ def measure(workload: Workload, device: torch.device, pairs: int, steps: int, se
     torch.manual_seed(seed)
     model = workload.build_model().to(device)
     trains = (model, workload.loss_function, workload.make_optimizer(model))
-    tried = Pairs(ring, device, steps, WINDOW_STEPS, trains).take(FEWEST_PAIRS)
+    clock = launch_clock(ring, device, trains)
+    tried = Pairs(ring, device, steps, WINDOW_STEPS, trains, clock).take(FEWEST_PAIRS)
     step = statistics.median(bare for bare, _ in tried) / steps
     window = max(WINDOW_STEPS, math.ceil(WINDOW_SECONDS / step))
-    blocks = Pairs(ring, device, steps, window, trains)
+    blocks = Pairs(ring, device, steps, window, trains, clock)
     found = blocks.take(pairs)
     nothing = Nothing(torch.zeros((), device=device))
-    idle = Pairs(ring, device, IDLE_STEPS, window, (nothing, nothing, nothing)).take(IDLE_PAIRS)
+    idle = Pairs(ring, device, IDLE_STEPS, window, (nothing, nothing, nothing), clock).take(IDLE_PAIRS)
     closing = list(blocks.closing)
     noted = blocks.noted(-(-NOTED_STEPS // (steps + 1)))
-    return Found(found, closing, [(watched - alone) / IDLE_STEPS for alone, watched in idle], noted)
+    taken = [(watched - alone) / IDLE_STEPS for alone, watched in idle]
+    apart = []
+    if device.type == "cuda" and clock.name == "host":
+        apart = both_clocks(ring, CudaClock([device]), device, trains, BOTH_WINDOWS, WINDOW_STEPS)
+    return Found(found, closing, taken, noted, clock.name, [host / events for host, events in apart])
 
 
 def _microseconds(seconds: Sequence[float]) -> Optional[float]:
@@ -150,6 +177,9 @@ def main(arguments: Sequence[str]) -> int:
                 "note_with_look_us": _microseconds(found.noted.looks),
                 "wait_note_us": _microseconds(found.noted.waits),
                 "closing_us": _microseconds(found.closing),
+                "clock": found.clock,
+                "clock_ratio": statistics.median(found.apart) if found.apart else None,
+                "clock_interval": median_interval(found.apart) if found.apart else None,
             }
         )
     )

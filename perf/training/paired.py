@@ -10,13 +10,17 @@ from typing import Any, Callable
 
 import torch
 
-from perf.training.clocks import Clock, CudaClock, HostClock
+from perf.training.clocks import Clock, EitherClock, HostClock
 from perf.training.loop import train
 from perf.training.meter import Meter
 from perf.training.ring import RingLoader
 from perf.training.watched import Watched
 
 CONFIDENCE = 0.95
+
+WARM_UP, LEAST_SECONDS = 32, 0.5
+"""Steps of a launch's warm-up on a GPU (`perf.profiles`), and how long the window behind it lasts at least that tells
+whether its clock was the right one."""
 
 FEWEST_PAIRS = 6
 """The smallest and the largest of 6 values miss the median with probability 2 / 2^6 = 3 %, of 5 with 6 %."""
@@ -135,6 +139,30 @@ class Noted:
     waits: list[float]
 
 
+def launch_clock(ring: RingLoader, device: torch.device, trains: tuple[Any, Any, Any]) -> Clock:
+    """Return the clock that a launch's window would have: it is chosen behind a warm-up, and a window tells if rightly.
+
+    Parameters
+    ----------
+    ring, device, trains
+        As for `Pairs`; a few hundred steps are trained.
+    """
+    clock: Clock = EitherClock([device]) if device.type == "cuda" else HostClock()
+    meter = Meter(
+        clock,
+        warmup_steps=WARM_UP,
+        rewarm_steps=0,
+        timed_steps=2 * WARM_UP,
+        min_seconds=LEAST_SECONDS,
+        stop_when_timed=True,
+    )
+    model, loss_function, optimizer = trains
+    while not meter.finished:
+        batches = Watched(Block(ring, 100 * WARM_UP), meter, waits=False)
+        train(model, device, batches, loss_function, optimizer, meter)
+    return clock
+
+
 class Pairs:
     """Runs blocks of both loops in turn.
 
@@ -150,6 +178,8 @@ class Pairs:
         Steps of the windows that the suite takes of this network: a meter looks at losses the less often, the more.
     trains
         Model, loss function and optimizer.
+    clock
+        What takes the time of steps.
     """
 
     def __init__(
@@ -159,13 +189,14 @@ class Pairs:
         steps: int,
         window: int,
         trains: tuple[Any, Any, Any],
+        clock: Clock,
     ) -> None:
         self._batches: Any = Block(ring, steps, self._edge)
         self._edges: list[float] = []
         self._device = device
         self._window = max(window, steps + 2)
         self._trains = trains
-        self._clock: Clock = CudaClock([device]) if device.type == "cuda" else HostClock()
+        self._clock = clock
         self.closing: list[float] = []
 
     def take(self, pairs: int) -> list[tuple[float, float]]:

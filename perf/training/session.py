@@ -16,7 +16,7 @@ from perf.contract import EpochRecord, LaunchSpec, RankRecord
 from perf.training import settings, strategies, usage
 from perf.training.assembly import Assembly, assemble, not_in_force, read_back
 from perf.training.audit import audit_facts
-from perf.training.clocks import Clock, CudaClock, HostClock
+from perf.training.clocks import Clock, CudaClock, EitherClock, HostClock
 from perf.training.collectives import count_collectives, without_sync
 from perf.training.datasets import Numbers, shorten
 from perf.training.delivery import check_delivery
@@ -162,6 +162,7 @@ class Session:
             trace_facts=None if epochs.tracer is None else epochs.tracer.facts(),
             # A graph's replays take the memory of its capture, of which the allocator's counters say nothing.
             window_peak_memory_bytes={} if "cuda_graph" in spec.optimizations else self._memory.window_peak,
+            clock=meter.clock if step_seconds else None,
         )
 
     def _refuse_unasked_silence(self, all_reduces: float) -> None:
@@ -221,7 +222,6 @@ class Session:
 
     def _make_meter(self, loader: Any) -> Meter:
         spec, identity = self._spec, self._identity
-        clock = self._clock(loader)
         queue = contract.PREFETCH_ROUNDS * loader.num_workers * (loader.prefetch_factor or 0)
         if spec.mode == "synthetic":
             queue = 0
@@ -239,7 +239,7 @@ class Session:
                 "one: no step of it would be timed; take smaller batches or longer epochs"
             )
         meter = Meter(
-            clock,
+            EitherClock(identity.devices) if self._may_be_held_up() else self._clock(loader),
             warmup_steps=max(spec.warmup_steps, queue),
             rewarm_steps=queue,
             timed_steps=spec.timed_steps,
@@ -252,7 +252,19 @@ class Session:
             align=strategies.wait_for_all,
         )
         meter.on_window = self._note_window
+        meter.on_dropped = self._drop_window
         return meter
+
+    def _may_be_held_up(self) -> bool:
+        """Return whether the host may hold its devices up, in a launch whose window may be dropped and taken anew.
+
+        Ranks would have to drop it together; of two windows the profile of operators would count both, and a trace
+        have the first. A graph's replays are queued in no time.
+        """
+        spec = self._spec
+        alone = self._identity.is_cuda and self._identity.world_size == 1
+        plain = spec.plan == "window" and spec.mode != "io" and not spec.watch_operators and not spec.trace
+        return alone and plain and "cuda_graph" not in spec.optimizations
 
     def _clock(self, loader: Any) -> Clock:
         # Draining a loader keeps the host busy alone, but for one that makes its batches on the device.
@@ -314,6 +326,10 @@ class Session:
         self._memory.window(opens)
         if opens:
             self._window_edges.append([self._state.edge(opens)])
+
+    def _drop_window(self) -> None:
+        """Forget the edges of a stretch that is no part of the window."""
+        self._window_edges.pop()
 
     def _with_audits(self, indices: list[list[int]]) -> list[EpochRecord]:
         if not indices:

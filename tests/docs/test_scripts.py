@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from perf.report.stored import load
+from perf.training.clocks import BEHIND
 
 SCRIPTS = Path(__file__).parents[2] / "docs" / "measurements"
 
@@ -161,6 +162,27 @@ def test_a_trace_without_a_device_has_nothing_to_tell(tmp_path):
 
     assert (0, "") == (done.returncode, done.stderr)
     assert "no work of a device: nothing to tell" in done.stdout
+
+
+def test_launches_of_one_rank_are_told_apart_by_what_was_queued(tmp_path):
+    """Short steps alone; a quarter of a step is the border that the worker's clock goes by."""
+    plain = {"device": "cuda", "plan": "window", "mode": "full", "variant": "v", "median_step_seconds": 0.002}
+    others = [
+        {"drain_seconds": [0.00002]},
+        {"drain_seconds": [0.0001]},
+        {"drain_seconds": [0.002]},
+        {"drain_seconds": [0.01], "median_step_seconds": 0.02},
+        {"drain_seconds": [0.01], "mode": "io"},
+        {"drain_seconds": [0.01, 0.01]},
+    ]
+    (tmp_path / "records.jsonl").write_text("".join(json.dumps({**plain, **one}) + "\n" for one in others))
+    found = script("queued.py", "--below", "5", tmp_path).stdout.splitlines()
+
+    assert [
+        "v: 3 launches, least ahead 0.010 0.050 1.000, furthest 0.010 0.050 1.000",
+        "2 launches had queued 0.010 to 0.050 of a step, 1 had 1.000 to 1",
+    ] == found
+    assert f"QUARTER = {BEHIND}" in (SCRIPTS / "queued.py").read_text(encoding="utf-8")
 
 
 def memory(whole: int, window: int, **more: object) -> dict[str, object]:

@@ -12,6 +12,7 @@ from torch.utils.data import Dataset
 
 from models import mnist_cnn
 from perf.contract import LaunchSpec
+from perf.training.clocks import Clock
 
 
 class TinyWorkload:
@@ -124,18 +125,32 @@ def make_spec(out_dir: object, **changes: Any) -> LaunchSpec:
     return LaunchSpec(**{**fields, **changes})
 
 
-class FakeDevice:
+class FakeDevice(Clock):
     """A device with a queue, and the host that fills it; time passes only where a test says so.
 
-    It is a `perf.training.meter.Clock` and stands in for the module `time` too. A mark lies behind the work queued so
+    It is a `perf.training.clocks.Clock` and stands in for the module `time` too. A mark lies behind the work queued so
     far, as a CUDA event does; a synchronize lets the host wait until the queue is empty.
     """
+
+    name = "events"
 
     def __init__(self) -> None:
         self.now = 100.0
         self.idle_at = 100.0
         self.synchronized = 0
         self.prepared: list[int] = []
+        self.asked: list[tuple[float, float]] = []
+        self.wrong = 0
+        self.lags: list[float] = []
+
+    def suit(self, lag: float, step: float) -> None:
+        self.asked.append((lag, step))
+
+    def fits(self, lag: float) -> bool:
+        """Call so many windows wrong as `wrong` says."""
+        self.lags.append(lag)
+        self.wrong -= 1
+        return self.wrong < 0
 
     def host(self, seconds: float) -> None:
         self.now += seconds

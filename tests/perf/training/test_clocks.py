@@ -10,7 +10,7 @@ from typing import ClassVar
 import pytest
 import torch
 
-from perf.training.clocks import CudaClock, HostClock
+from perf.training.clocks import BEHIND, EVENT_SEEN, CudaClock, EitherClock, HostClock
 
 TARGET = torch.zeros(2)
 
@@ -71,6 +71,12 @@ def cuda_clock(monkeypatch: pytest.MonkeyPatch) -> CudaClock:
     return CudaClock([torch.device("cuda", 0), torch.device("cuda", 1)])
 
 
+@pytest.fixture
+def either_clock(cuda_clock: CudaClock) -> EitherClock:
+    """A clock of one such GPU, which takes the host's where that is as good."""
+    return EitherClock([torch.device("cuda", 0)])
+
+
 def test_the_gpus_clock_waits_for_every_device(cuda_clock, monkeypatch):
     """DataParallel works on several devices; torch's own synchronize would wait for the current one only."""
     waited = []
@@ -116,6 +122,53 @@ def test_a_step_does_what_is_due_in_it_behind_its_mark(cuda_clock, device):
 
     assert [False, False, True] == [step(number, TARGET) for number in range(3)]
     assert ([], [(2, TARGET, 4 if device == "cuda" else 3)]) == (due, told)
+
+
+SHORT = EVENT_SEEN / 2
+
+
+@pytest.mark.parametrize(
+    ("lag", "step", "name"),
+    [
+        (0.0, SHORT, "host"),
+        (0.9 * BEHIND * SHORT, SHORT, "host"),
+        (BEHIND * SHORT, SHORT, "events"),
+        (50 * SHORT, SHORT, "events"),
+        (0.0, EVENT_SEEN, "events"),
+    ],
+)
+def test_short_steps_of_a_host_that_holds_its_devices_up_have_its_own_clock(either_clock, lag, step, name):
+    """Where devices are behind, that tells how fast work is queued; behind long steps an event costs nothing seen."""
+    assert "events" == either_clock.name
+    either_clock.suit(lag, step)
+    begin, note, marks = either_clock.marks([None])
+    begin()
+    note(None, TARGET)
+
+    assert name == either_clock.name
+    assert (float if name == "host" else Event) is type(marks[0])
+    assert [pytest.approx(marks[1] - marks[0] if name == "host" else 0.25)] == either_clock.durations(marks)
+
+
+def test_a_window_in_which_the_host_ran_ahead_is_wrong_and_the_next_ones_have_events(either_clock):
+    """What was timed before by the host's clock, and was right, can still be read."""
+    either_clock.suit(0.0, SHORT)
+    right = either_clock.marks([None])[2]
+    right.extend([1.0, 3.0])
+    assert either_clock.fits(0.0)
+    assert not either_clock.fits(BEHIND * SHORT)
+
+    assert "events" == either_clock.name
+    assert Event is type(either_clock.marks([None])[2][0])
+    assert either_clock.fits(50 * SHORT)
+    assert [2.0] == either_clock.durations(right)
+
+
+def test_events_are_right_however_far_a_host_runs_ahead(either_clock, cuda_clock):
+    """Of a clock that never chose, and of one that has no choice."""
+    assert either_clock.fits(10.0)
+    assert cuda_clock.fits(10.0)
+    assert ("events", "host") == (cuda_clock.name, HostClock().name)
 
 
 class Alone:

@@ -98,6 +98,53 @@ def test_the_edges_of_the_window_are_announced(device):
     assert [(True, 3), (False, 8)] == edges
 
 
+def test_a_clock_is_told_of_the_steps_before_the_window(device):
+    """How far devices are behind as it opens, and how long a step takes; once, however often it opens."""
+    meter = make_meter(device, warmup_steps=8, timed_steps=6)
+    run_epoch(device, meter, Batches(device, 12, wait=0.0), work=0.5)
+    run_epoch(device, meter, Batches(device, 12, wait=0.0), work=0.5)
+
+    # Four steps of 1 ms by the host and half a second by the device lie behind the half of the warm-up.
+    assert [(pytest.approx(4 * 0.499), pytest.approx(0.5, rel=0.01))] == device.asked
+    assert 2 == len(device.lags)
+    assert meter.drain_seconds == device.lags[-1] > 0
+
+
+@pytest.mark.parametrize("wrong", [1, 2])
+def test_a_window_that_is_wrong_is_dropped_and_taken_anew(device, wrong):
+    """Its steps were trained, and are no part of the window; who has noted its edges is told."""
+    meter = make_meter(device, timed_steps=5)
+    device.wrong = wrong
+    edges, dropped = [], []
+    meter.on_window = lambda opens: edges.append((opens, meter.total_steps))
+    meter.on_dropped = lambda: dropped.append(len(edges))
+    run_epoch(device, meter, Batches(device, 40), loss=torch.ones(()))
+
+    assert pytest.approx([1.0] * 5, rel=0.02) == meter.step_seconds()
+    assert pytest.approx(5.0, rel=0.02) == meter.window_seconds
+    assert (5, 5 * SAMPLES, 3 + 5 * (1 + wrong)) == (
+        meter.window_steps,
+        meter.window_samples,
+        meter.total_steps,
+    )
+    assert [(bool(edge % 2 == 0), 3 + 5 * ((edge + 1) // 2)) for edge in range(2 + 2 * wrong)] == edges
+    assert [2 * (1 + place) for place in range(wrong)] == dropped
+    assert pytest.approx(0.05) == meter.wait_seconds
+    assert [*range(meter.total_steps)] == meter.loss_steps
+
+
+def test_a_piece_of_a_window_that_is_wrong_is_taken_in_the_next_epoch(device):
+    """What an epoch's end has interrupted lacks all of its steps again."""
+    meter = make_meter(device, timed_steps=9)
+    device.wrong = 1
+    run_epoch(device, meter, Batches(device, 8))
+    assert (0, 8) == (meter.window_steps, meter.total_steps)
+    run_epoch(device, meter, Batches(device, 40))
+
+    assert (9, 9, 9 * SAMPLES) == (meter.window_steps, len(meter.step_seconds()), meter.window_samples)
+    assert meter.finished
+
+
 @pytest.mark.parametrize(
     ("timed", "expected"),
     [

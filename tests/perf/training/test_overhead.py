@@ -9,7 +9,8 @@ import torch
 
 from perf.profiles import PROFILES
 from perf.training import overhead
-from perf.training.overhead import WINDOW_SECONDS, WINDOW_STEPS, measure
+from perf.training.overhead import WINDOW_SECONDS, WINDOW_STEPS, Found, measure
+from perf.training.paired import Noted
 from tests.perf.training.helpers import TinyWorkload
 
 CPU = torch.device("cpu")
@@ -63,6 +64,19 @@ def test_the_command_prints_one_line(monkeypatch, capsys):
     assert 0 < found["note_us"]
     assert 0 < found["note_with_look_us"]
     assert 0 < found["wait_note_us"]
+    # A CPU's only clock; nothing is told of events, which it does not have.
+    assert ("host", None, None) == (found["clock"], found["clock_ratio"], found["clock_interval"])
+
+
+def test_a_gpus_steps_by_the_hosts_clock_are_held_against_its_events(monkeypatch, capsys):
+    """The median ratio of the windows and its interval, where that clock is what a launch would choose."""
+    measured = Found([(1.0, 1.0)] * 6, [1e-6], [1e-6] * 6, Noted([1e-6], [], []), "host", [1.0, 1.01] * 20)
+    monkeypatch.setattr(overhead, "load_workload", lambda name: TinyWorkload())
+    monkeypatch.setattr(overhead, "measure", lambda *arguments: measured)
+
+    assert 0 == overhead.main(["--device", "cpu", "--pairs", "6", "--steps", "1"])
+    found = json.loads(capsys.readouterr().out)
+    assert (1.005, [1.0, 1.01]) == (found["clock_ratio"], found["clock_interval"])
 
 
 @pytest.mark.parametrize("options", [["--pairs", "5"], ["--steps", "0"], ["--threads", "0"]])

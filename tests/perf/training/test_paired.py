@@ -14,7 +14,15 @@ from perf.training.clocks import HostClock
 from perf.training.loaders import LoaderPlan, native_loader
 from perf.training.loop import train
 from perf.training.meter import Meter
-from perf.training.paired import FEWEST_PAIRS, Block, Nothing, Pairs, bare, median_interval
+from perf.training.paired import (
+    FEWEST_PAIRS,
+    Block,
+    Nothing,
+    Pairs,
+    bare,
+    launch_clock,
+    median_interval,
+)
 from perf.training.ring import RingLoader
 from perf.training.watched import Watched
 from tests.perf.training.helpers import TinyWorkload, separable
@@ -25,6 +33,42 @@ CPU = torch.device("cpu")
 def ring() -> RingLoader:
     plan = LoaderPlan(8, 0, 0, 1, distributed=False, pin_memory=False, seed=1)
     return RingLoader(native_loader(separable(80, 1), plan), CPU)
+
+
+def test_a_launch_on_a_cpu_has_the_hosts_clock():
+    """It is the one that there is."""
+    model = TinyWorkload().build_model()
+    trains = (model, TinyWorkload.loss_function, TinyWorkload().make_optimizer(model))
+
+    assert type(launch_clock(ring(), CPU, trains)) is HostClock
+
+
+@pytest.mark.parametrize(("wrong", "name"), [(0, "host"), (1, "events")])
+def test_a_launchs_clock_is_chosen_behind_a_warm_up_and_held_against_a_window(monkeypatch, wrong, name):
+    """Steps of microseconds have the host's; where a window says that the host had run ahead, events."""
+    made = []
+
+    class Either(HostClock):
+        def __init__(self, devices):
+            made.append(self)
+            self.left = wrong
+
+        def suit(self, lag, step):
+            assert 0 <= lag < step < 0.01
+
+        def fits(self, lag):
+            if self.left:
+                self.left, self.name = 0, "events"
+                return False
+            return True
+
+    monkeypatch.setattr("perf.training.paired.EitherClock", Either)
+    model = TinyWorkload().build_model()
+    trains = (model, TinyWorkload.loss_function, TinyWorkload().make_optimizer(model))
+    monkeypatch.setattr("perf.training.paired.train", lambda model, device, *rest: train(model, CPU, *rest))
+    clock = launch_clock(ring(), torch.device("cuda", 0), trains)
+
+    assert ([clock], name) == (made, clock.name)
 
 
 def trained(instrumented: bool) -> torch.Tensor:
@@ -102,7 +146,7 @@ def test_the_fewest_pairs_are_the_fewest_that_cover():
 def test_pairs_change_their_order():
     """Bare, instrumented, instrumented, bare: whatever drifts is shared by both sides."""
     sides = []
-    pairs = Pairs(ring(), CPU, 2, 100, (Nothing(torch.zeros(())),) * 3)
+    pairs = Pairs(ring(), CPU, 2, 100, (Nothing(torch.zeros(())),) * 3, HostClock())
     plain = pairs._block
     pairs._block = lambda side: sides.append(side) or plain(side)
     found = pairs.take(3)
@@ -124,7 +168,7 @@ def test_a_window_ends_behind_its_block(monkeypatch):
     monkeypatch.setattr(HostClock, "marks", marks)
     monkeypatch.setattr(Meter, "_close", lambda self: order.append("close") or plain_close(self))
     monkeypatch.setattr(HostClock, "synchronize", lambda self: order.append("edge"))
-    pairs = Pairs(ring(), CPU, 2, 100, (Nothing(torch.zeros(())),) * 3)
+    pairs = Pairs(ring(), CPU, 2, 100, (Nothing(torch.zeros(())),) * 3, HostClock())
     pairs._block("instrumented")
 
     assert ["step", "edge", "step", "step", "edge", "close"] == order[order.index("step") :][:6]
@@ -137,7 +181,7 @@ def test_each_note_is_timed_by_itself(window, looked):
     workload = TinyWorkload()
     model = workload.build_model()
     trains = (model, workload.loss_function, workload.make_optimizer(model))
-    noted = Pairs(ring(), CPU, 9, window, trains).noted(2)
+    noted = Pairs(ring(), CPU, 9, window, trains, HostClock()).noted(2)
 
     assert (20 - looked, looked, 20) == (len(noted.steps), len(noted.looks), len(noted.waits))
 

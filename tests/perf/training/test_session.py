@@ -15,6 +15,7 @@ import torch
 
 from perf import contract
 from perf.training.audit import audit_facts
+from perf.training.clocks import HostClock
 from perf.training.datasets import Numbers
 from perf.training.identity import Identity
 from perf.training.loaders import LoaderPlan, native_loader
@@ -22,7 +23,7 @@ from perf.training.phases import PHASES
 from perf.training.session import Session
 from perf.training.settings import NotInForce
 from perf.training.state import State
-from tests.perf.training.helpers import TinyWorkload, make_spec
+from tests.perf.training.helpers import TinyWorkload, make_spec, separable
 
 STEPS_AN_EPOCH = 23
 """180 samples in batches of 8."""
@@ -374,6 +375,52 @@ def test_a_loader_that_works_on_the_device_is_timed_by_its_clock(tmp_path, monke
     )
 
     assert cuda is (session._clock(loader) == "device's")
+
+
+@pytest.mark.parametrize(
+    ("changes", "world_size", "either"),
+    [
+        ({}, 1, True),
+        ({"mode": "synthetic"}, 1, True),
+        ({}, 2, False),
+        ({"device": "cpu"}, 1, False),
+        ({"plan": "epochs"}, 1, False),
+        ({"mode": "io"}, 1, False),
+        ({"optimizations": ["cuda_graph"]}, 1, False),
+        ({"watch_operators": True}, 1, False),
+        ({"trace": "torch"}, 1, False),
+    ],
+)
+def test_one_ranks_plain_window_may_be_timed_by_its_hosts_clock(
+    tmp_path, monkeypatch, changes, world_size, either
+):
+    """Where it turns out to be wrong a window is dropped: not by one rank of several, nor where another counts it."""
+    monkeypatch.setattr("perf.training.session.CudaClock", lambda devices: "device's")
+    monkeypatch.setattr("perf.training.session.EitherClock", lambda devices: "either")
+    monkeypatch.setattr("perf.training.session.Meter", lambda clock, **options: SimpleNamespace(clock=clock))
+    monkeypatch.setattr("perf.training.session.OperatorWatch", lambda on_gpu: None)
+    spec = dataclasses.replace(make_spec(tmp_path), **{"device": "cuda", "mode": "full", **changes})
+    device = torch.device(spec.device, 0)
+    session = Session(
+        spec, Identity(0, world_size, 0, "n", [device]), SimpleNamespace(), State(str(tmp_path), 0), {}
+    )
+    loader = native_loader(
+        separable(80, 1), LoaderPlan(8, 0, 0, 1, distributed=False, pin_memory=False, seed=1)
+    )
+
+    assert either is (session._make_meter(loader).clock == "either")
+
+
+def test_the_edges_of_a_window_that_was_dropped_are_dropped_with_it(run, monkeypatch):
+    """Records say when a window was open, which is held against how long it took."""
+    wrong = [True]
+    monkeypatch.setattr(HostClock, "fits", lambda self, lag: not (wrong and wrong.pop()))
+    record = run(timed_steps=6)
+
+    assert 1 == len(record.window_edges)
+    assert 2 == len(record.window_edges[0])
+    assert 6 == len(record.step_seconds)
+    assert "host" == record.clock
 
 
 @pytest.mark.parametrize(("changes", "there"), [({"save_model": True}, True), ({}, False)])
