@@ -1,7 +1,8 @@
 """Tells what launches of a run spent their time on: ``python docs/measurements/launch_parts.py RUN [RUN …]``.
 
-A row a variant, medians in seconds: until data were there, until all was built (the ring of synthetic batches is then),
-the first step, the window, the whole launch. Left out: launches slowed to say why, flagged ones (planted), other plans.
+A row a variant, medians in seconds: the first use of the GPU (0 in older records, whose data came behind it), until
+data were there, until all was built (the ring of synthetic batches is then), the first step, the window, the whole
+launch. Left out: launches slowed to say why, flagged ones (planted), other plans.
 """
 
 from __future__ import annotations
@@ -22,7 +23,8 @@ def parts(record: Mapping[str, Any]) -> tuple[float, ...]:
     start = record["startup_seconds"][0]
     built = start["until_warm_up"] - start["until_build"]
     whole = (record["first_step_seconds"], record["window_seconds"], record["launch_seconds"])
-    return (start["until_build"], built, *whole)
+    data = start["until_build"] + start.get("data", 0.0)
+    return (start.get("devices", 0.0), data, built, *whole)
 
 
 def main() -> None:
@@ -38,11 +40,10 @@ def main() -> None:
             if record["plan"] == "window" and not slowed(record) and not record["flags"]:
                 found[record["variant"]].append(parts(record))
     for variant, launches in sorted(found.items()):
-        data, built, first, window, whole = map(statistics.median, zip(*launches, strict=True))
-        print(
-            f"{variant}: {len(launches)} launches, data {data:.2f}, built {built:.2f}, first step {first:.2f}, "
-            f"window {window:.2f}, whole {whole:.1f} s"
-        )
+        names = ("devices", "data", "built", "first step", "window", "whole")
+        medians = zip(names, map(statistics.median, zip(*launches, strict=True)), strict=True)
+        told = ", ".join(f"{name} {seconds:.2f}" for name, seconds in medians)
+        print(f"{variant}: {len(launches)} launches, {told} s")
 
 
 if __name__ == "__main__":

@@ -95,7 +95,7 @@ def _start(launch: LaunchRecord) -> float:
 
 def _startup_of(rank: dict[str, float]) -> float:
     """Sum what a rank timed one after the other; its ``until_`` times are since its session began."""
-    names = ("interpreter", "imports", "fork", "devices", "process_group")
+    names = ("interpreter", "imports", "fork", "data", "devices", "process_group")
     before = sum(max(0.0, rank.get(name, 0.0)) for name in names)
     return before + max(
         max(0.0, rank.get(name, 0.0)) for name in ("until_data", "until_build", "until_warm_up")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import socket
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Optional
 
@@ -40,7 +40,7 @@ class DeviceMissing(RuntimeError):
 
 
 def identify(device: str, devices_per_rank: int, environ: Mapping[str, str]) -> Identity:
-    """Read rank, world size and local rank from torchrun's variables and choose the devices.
+    """Read rank, world size and local rank from torchrun's variables and choose the devices, which stay untouched.
 
     Without torchrun the process is rank 0 of 1.
 
@@ -63,8 +63,14 @@ def identify(device: str, devices_per_rank: int, environ: Mapping[str, str]) -> 
                 f"CUDA_VISIBLE_DEVICES is {environ.get('CUDA_VISIBLE_DEVICES', 'not set')}"
             )
         devices = [torch.device("cuda", first + i) for i in range(devices_per_rank)]
-        torch.cuda.set_device(devices[0])
     return Identity(rank, world_size, local_rank, socket.gethostname(), devices)
+
+
+def take(devices: Sequence[torch.device]) -> None:
+    """Use a rank's devices for the first time: the first of them becomes the current one."""
+    if devices[0].type == "cuda":
+        torch.cuda.set_device(devices[0])
+        torch.cuda.init()
 
 
 def gpu_uuid(device: torch.device) -> Optional[str]:

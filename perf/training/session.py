@@ -18,12 +18,13 @@ from perf.training.assembly import Assembly, assemble, not_in_force, read_back
 from perf.training.audit import audit_facts
 from perf.training.clocks import Clock, CudaClock, EitherClock, HostClock
 from perf.training.collectives import count_collectives, without_sync
-from perf.training.datasets import Numbers, shorten
+from perf.training.datasets import shorten
 from perf.training.delivery import check_delivery
 from perf.training.epochs import epochs_of
+from perf.training.feed import Feed, open_feed
 from perf.training.identity import Identity, device_name, gpu_uuid
 from perf.training.learned import digest, loss_tenths
-from perf.training.loaders import LoaderPlan, ends_in_part, make_loader, set_epoch
+from perf.training.loaders import ends_in_part, set_epoch
 from perf.training.memory import DeviceMemory
 from perf.training.meter import Meter, halves
 from perf.training.operators import OperatorWatch, available
@@ -47,6 +48,7 @@ class Session:
         state: State,
         startup: dict[str, float],
         binding: Optional[dict[str, Any]] = None,
+        feed: Optional[Feed] = None,
     ) -> None:
         self._spec = spec
         self._identity = identity
@@ -54,6 +56,7 @@ class Session:
         self._state = state
         self._startup = startup
         self._binding = binding
+        self._feed = feed
         self._started_at = time.time()
         self._memory = DeviceMemory(identity.devices if identity.is_cuda else [])
         self._window_edges: list[list[float]] = []
@@ -64,25 +67,22 @@ class Session:
         """Train and return what was measured."""
         spec, identity = self._spec, self._identity
         self._enter("data")
-        dataset, provenance = self._workload.train_set(spec.data_root, spec.cache_dir)
-        self._check_facts(dataset)
-        loader = self._make_loader(dataset)
-        # Its workers are at work from here on, while samples are looked at and the network is built.
-        feed: Any = RingLoader(loader, identity.device) if spec.mode == "synthetic" else loader
+        # A ring's workers are at work from here on, while samples are looked at and the network is built.
+        feed = self._feed or open_feed(spec, identity, self._workload)
+        loader = feed.loader
         if spec.plan != "audit":
             check_delivery(spec.loader, loader, identity.device)
         self._enter("build")
         built = assemble(spec, identity, self._workload)
         # Every rank drops other activations; the initial parameters came from the common seed.
         torch.manual_seed(spec.seed + 1 + identity.rank)
-        if isinstance(feed, RingLoader):
-            feed.filled()
+        if isinstance(feed.batches, RingLoader):
+            feed.batches.filled()
         meter = self._make_meter(loader)
         self._state.counts(lambda: meter.total_steps)
         self._enter("warm-up")
-        watched = Watched(
-            feed, meter, partial=feed is loader and ends_in_part(loader), waits=spec.mode != "synthetic"
-        )
+        real = feed.batches is loader
+        watched = Watched(feed.batches, meter, partial=real and ends_in_part(loader), waits=real)
         epochs = epochs_of(
             spec, identity, built, self._workload.loss_function, watched, meter, lambda: self._clock(loader)
         )
@@ -131,7 +131,7 @@ class Session:
             device_names=[device_name(device) for device in identity.devices],
             gpu_uuids=[gpu_uuid(device) for device in identity.devices] if identity.is_cuda else [],
             stack=stack_info(),
-            data=dict(provenance),
+            data=feed.provenance,
             warmup_steps=meter.warmup_steps,
             step_seconds=step_seconds,
             window_seconds=meter.window_seconds,
@@ -176,40 +176,6 @@ class Session:
     def _enter(self, phase: str) -> None:
         self._startup[f"until_{phase.replace('-', '_')}"] = time.time() - self._started_at
         self._state.enter(phase)
-
-    def _check_facts(self, dataset: Any) -> None:
-        """Hold the driver's catalogue against the workload, so that neither drifts from the other unseen."""
-        for name, planned, found in (
-            ("training samples", self._spec.train_samples, len(dataset)),
-            (
-                "training samples (as the workload says)",
-                self._spec.train_samples,
-                self._workload.TRAIN_SAMPLES,
-            ),
-            ("validation samples", self._spec.validation_samples, self._workload.VALIDATION_SAMPLES),
-            ("parameters (as the workload says)", self._spec.parameters, self._workload.PARAMETERS),
-        ):
-            if planned != found:
-                raise settings.NotInForce(
-                    f"{self._spec.workload}: the catalogue says {planned} {name}, found {found}"
-                )
-
-    def _make_loader(self, dataset: Any) -> Any:
-        spec, identity = self._spec, self._identity
-        shortened = shorten(dataset, spec.epoch_samples)
-        plan = LoaderPlan(
-            batch_size=spec.batch_size * spec.devices_per_rank,
-            workers=spec.workers * spec.devices_per_rank,
-            rank=identity.rank,
-            world_size=identity.world_size,
-            distributed=spec.strategy == "ddp",
-            pin_memory=identity.is_cuda if spec.pin_memory is None else spec.pin_memory,
-            seed=spec.seed,
-            persistent=spec.persistent,
-            prefetch=spec.prefetch,
-        )
-        counted: Any = Numbers(shortened) if spec.plan == "audit" else shortened
-        return make_loader(spec.loader, counted, plan, identity.device)
 
     def _make_operator_watch(self) -> Optional[OperatorWatch]:
         if not self._spec.watch_operators:

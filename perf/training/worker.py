@@ -26,11 +26,13 @@ import torchvision  # noqa: E402, F401 - part of the stack's start-up, whichever
 from models.interface import Workload, load_workload  # noqa: E402
 from perf import contract  # noqa: E402
 from perf.training.binding import bind, tie  # noqa: E402
+from perf.training.feed import feeds_early, open_feed  # noqa: E402
 from perf.training.identity import (  # noqa: E402
     gpu_uuid,
     identify,
     seconds_since_launch,
     seconds_since_process_start,
+    take,
 )
 from perf.training.learning_rate import RULES  # noqa: E402
 from perf.training.optimizations import end_compilers  # noqa: E402
@@ -123,17 +125,28 @@ def run(spec: contract.LaunchSpec, workload: Optional[Workload], state: State) -
     startup = start_up()
     apply_threads(spec.threads)
     apply_precision(spec.precision)
-    before = time.perf_counter()
     identity = identify(spec.device, spec.devices_per_rank, os.environ)
-    # Where a GPU is first used; ranks that do so beside each other wait for the driver in turn.
-    startup["devices"] = time.perf_counter() - before
     if identity.world_size != spec.world_size:
         raise NotInForce(f"the spec asks for {spec.world_size} ranks, torchrun started {identity.world_size}")
+    # Each before the loader's workers, which run where their rank does and draw their seeds from its.
+    binding = tie(spec, identity) if spec.tied_cores else None
+    torch.manual_seed(spec.seed)
+    feed = None
+    if workload is not None and feeds_early(spec, identity):
+        state.enter("data")
+        before = time.perf_counter()
+        feed = open_feed(spec, identity, workload)
+        startup["data"] = time.perf_counter() - before
+        state.enter("setup")
+    before = time.perf_counter()
+    take(identity.devices)
+    # Ranks that take theirs beside each other wait for the driver in turn.
+    startup["devices"] = time.perf_counter() - before
     state.takes([gpu_uuid(device) or str(device) for device in identity.devices if device.type == "cuda"])
     # Before the process group: that is where a rank with a broken card or network hangs.
     state.enter("setup")
-    binding = tie(spec, identity) if spec.tied_cores else bind(spec, identity) if spec.numa else None
-    torch.manual_seed(spec.seed)
+    if spec.numa and not spec.tied_cores:
+        binding = bind(spec, identity)
     before = time.perf_counter()
     if spec.strategy == "ddp":
         join(spec.backend, identity, spec.time_limit_seconds)
@@ -141,7 +154,7 @@ def run(spec: contract.LaunchSpec, workload: Optional[Workload], state: State) -
     if workload is None:
         record = measure_card(spec, identity, state, startup)
     else:
-        record = Session(spec, identity, workload, state, startup, binding).run()
+        record = Session(spec, identity, workload, state, startup, binding, feed).run()
     state.enter("record")
     path = os.path.join(spec.out_dir, contract.RANK_FILE.format(rank=identity.rank))
     contract.write_whole(path, contract.encode(record))

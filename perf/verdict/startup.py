@@ -30,6 +30,9 @@ def start_parts(startup: Mapping[str, float]) -> dict[str, float]:
     ):
         if begins in startup and ends in startup:
             parts[name] = startup[ends] - startup[begins]
+    if "data" in parts:
+        # What of it came before the first use of the devices is told by itself.
+        parts["data"] += startup.get("data", 0.0)
     return parts
 
 
@@ -52,8 +55,8 @@ def start_up(ranks: Sequence[Mapping[str, float]], first_step_seconds: float | N
     if first_step_seconds is None or not ranks or any(key not in rank for rank in ranks for key in keys):
         return None
     # The interpreter's own start is known where /proc tells when a process began; older records don't hold the first
-    # use of the devices.
-    known = ("interpreter", "devices")
+    # use of the devices, and few have data that were opened before it.
+    known = ("interpreter", "data", "devices")
     whole = (sum(rank.get(key, 0.0) for key in known) + sum(rank[key] for key in keys) for rank in ranks)
     return max(whole) + first_step_seconds
 

@@ -8,7 +8,7 @@ from perf.report.account import Held, held, held_for, spent
 def test_wall_time_is_start_window_and_rest(launch):
     """Parts add up to the launches' wall time, and the longest group stands first."""
     startup = [
-        {"interpreter": 0.5, "imports": 1.0, "until_data": 0.2, "until_warm_up": 0.5},
+        {"interpreter": 0.5, "imports": 0.75, "data": 0.25, "until_data": 0.2, "until_warm_up": 0.5},
         {"imports": 0.5},
     ]
     rows = spent([launch(group="a"), launch(group="b", startup_seconds=startup), launch(group="b")])

@@ -20,6 +20,7 @@ from perf.training.identity import (
     identify,
     seconds_since_launch,
     seconds_since_process_start,
+    take,
 )
 
 CPU = torch.device("cpu")
@@ -33,6 +34,7 @@ def gpus(monkeypatch):
         current: list[torch.device] = []
         monkeypatch.setattr(torch.cuda, "device_count", lambda: count)
         monkeypatch.setattr(torch.cuda, "set_device", current.append)
+        monkeypatch.setattr(torch.cuda, "init", lambda: current.append("begun"))
         return current
 
     return see
@@ -59,12 +61,14 @@ def test_torchruns_variables_name_the_rank():
 
 
 def test_a_rank_takes_the_gpu_of_its_local_rank(gpus):
-    """The third rank of a node works on its third GPU, and makes it the current one."""
+    """The third rank of a node works on its third GPU, which it leaves untouched until it takes it."""
     current = gpus(4)
     identity = identify("cuda", 1, {"RANK": "6", "WORLD_SIZE": "8", "LOCAL_RANK": "2"})
 
-    assert [torch.device("cuda", 2)] == identity.devices == current
+    assert ([torch.device("cuda", 2)], []) == (identity.devices, current)
     assert identity.is_cuda
+    take(identity.devices)
+    assert [torch.device("cuda", 2), "begun"] == current
 
 
 def test_data_parallel_takes_several_gpus(gpus):
@@ -73,7 +77,16 @@ def test_data_parallel_takes_several_gpus(gpus):
     identity = identify("cuda", 4, {})
 
     assert [torch.device("cuda", i) for i in range(4)] == identity.devices
-    assert [torch.device("cuda", 0)] == current == [identity.device]
+    take(identity.devices)
+    assert [identity.device, "begun"] == current == [torch.device("cuda", 0), "begun"]
+
+
+def test_a_cpu_needs_no_taking(gpus):
+    """Nothing of CUDA's is begun for it."""
+    current = gpus(0)
+    take([CPU])
+
+    assert [] == current
 
 
 @pytest.mark.parametrize(

@@ -124,7 +124,7 @@ def test_a_rings_workers_are_at_work_while_samples_are_looked_at(tmp_path, cpu, 
     """The ring begins with its making, and looking at three samples takes 0.2 s of a launch of unet3d."""
     began = []
     monkeypatch.setattr(
-        "perf.training.session.RingLoader", lambda loader, device: began.append("ring") or loader
+        "perf.training.feed.RingLoader", lambda loader, device: began.append("ring") or loader
     )
 
     def check(*arguments):

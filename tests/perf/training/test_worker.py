@@ -12,6 +12,7 @@ from typing import Any
 
 import line_profiler
 import pytest
+import torch
 
 from perf import contract
 from perf.profiles import PROFILES
@@ -37,6 +38,56 @@ def test_what_compiled_is_ended_behind_the_record(tmp_path, monkeypatch):
 
     assert 0 == worker.main([str(path)])
     assert ["setup", "run", "done", "end"] == said
+
+
+FED = ["data", "feed", "setup", "take", "setup"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({}, [*FED, "session with a feed"]),
+        ({"tied_cores": 1}, ["tie", *FED, "session with a feed"]),
+        ({"tied_cores": 1, "numa": True}, ["tie", "take", "setup", "session without one"]),
+        ({"strategy": "ddp"}, [*FED, "join", "session with a feed"]),
+        ({"numa": True}, ["take", "setup", "bind", "session without one"]),
+        ({"mode": "full"}, ["take", "setup", "session without one"]),
+        ({"loader": "resident"}, ["take", "setup", "session without one"]),
+        ({"plan": "rates"}, ["take", "setup", "card"]),
+    ],
+)
+def test_a_rings_workers_begin_before_a_gpu_is_touched(tmp_path, monkeypatch, changes, expected):
+    """On the cores that their rank is tied to; a rank that is bound to those beside its GPU asks that first."""
+    said = []
+
+    class Told:
+        def __init__(self, *arguments):
+            said.append(f"session with{' a feed' if arguments[-1] else 'out one'}")
+
+        def run(self):
+            return None
+
+    def tells(word, answer=None):
+        return lambda *arguments: said.append(word) or answer
+
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
+    monkeypatch.setattr(worker, "gpu_uuid", lambda device: "GPU-1")
+    for name, word in (
+        ("open_feed", "feed"),
+        ("tie", "tie"),
+        ("bind", "bind"),
+        ("take", "take"),
+        ("join", "join"),
+    ):
+        monkeypatch.setattr(worker, name, tells(word, {"any": "thing"}))
+    monkeypatch.setattr(worker, "measure_card", tells("card"))
+    monkeypatch.setattr(worker, "Session", Told)
+    monkeypatch.setattr(worker.contract, "encode", lambda record: "")
+    state = SimpleNamespace(enter=said.append, takes=lambda gpus: None)
+    spec = make_spec(tmp_path, **{"device": "cuda", "mode": "synthetic", **changes})
+    worker.run(spec, None if spec.plan == "rates" else object(), state)
+
+    assert [*expected, "record"] == said
 
 
 LAUNCHES: dict[str, dict[str, Any]] = {

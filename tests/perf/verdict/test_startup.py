@@ -28,6 +28,15 @@ def test_a_start_is_told_in_its_parts():
     ) == start_parts({**startup, **moments})
 
 
+def test_data_that_were_opened_before_the_devices_are_part_of_the_data():
+    """Some of it takes place before, and all of it is in the whole."""
+    startup = {"imports": 5.0, "data": 0.25, "devices": 0.5, "process_group": 0.0, "until_data": 0.0}
+    startup.update(until_build=0.5, until_warm_up=0.75)
+
+    assert 0.75 == start_parts(startup)["data"]
+    assert sum(start_parts(startup).values()) == start_up([startup], 0.0) == 6.5
+
+
 def test_a_record_without_a_part_has_none():
     """A missing reading is left out, not 0; a fork has no imports."""
     assert {} == start_parts({})
