@@ -27,6 +27,7 @@ import sys
 import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Optional, cast
 
 import torch
@@ -142,6 +143,12 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--steps", type=int, default=20, help="steps a block (default: 20)")
     parser.add_argument("--threads", type=int, default=1, help="torch's threads (default: 1)")
     parser.add_argument("--seed", type=int, default=1, help="of everything that is drawn (default: 1)")
+    parser.add_argument(
+        "--ratios",
+        type=Path,
+        metavar="FILE",
+        help="where to write each pair's ratio, one a line, to pool runs by",
+    )
     options = parser.parse_args(arguments)
     if options.pairs < FEWEST_PAIRS or options.steps < 1 or options.threads < 1:
         parser.error(f"at least {FEWEST_PAIRS} pairs, 1 step and 1 thread are needed")
@@ -149,6 +156,8 @@ def main(arguments: Sequence[str]) -> int:
     device = torch.device(options.device, 0) if options.device == "cuda" else torch.device("cpu")
     found = measure(load_workload(options.workload), device, options.pairs, options.steps, options.seed)
     ratios = [instrumented / bare_block for bare_block, instrumented in found.pairs]
+    if options.ratios is not None:
+        options.ratios.write_text("".join(f"{ratio!r}\n" for ratio in ratios), encoding="ascii")
     low, high = median_interval(ratios)
     bare_step = statistics.median(bare_block for bare_block, _ in found.pairs) / options.steps
     host_low, host_high = median_interval(found.idle)

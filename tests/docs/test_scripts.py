@@ -185,6 +185,20 @@ def test_launches_of_one_rank_are_told_apart_by_what_was_queued(tmp_path):
     assert f"QUARTER = {BEHIND}" in (SCRIPTS / "queued.py").read_text(encoding="utf-8")
 
 
+def test_ratios_of_several_runs_are_told_as_one(tmp_path):
+    """Each file's pairs and all of them, with the interval that order statistics give."""
+    for name, ratios in (("a", (1.0, 1.1, 1.2, 1.3, 1.4, 1.5)), ("b", (0.9, 1.0, 1.1, 1.2, 1.3, 1.4, 1.5))):
+        (tmp_path / name).write_text("".join(f"{ratio}\n" for ratio in ratios), encoding="ascii")
+    done = script("pooled.py", tmp_path / "a", tmp_path / "b")
+
+    assert (0, "") == (done.returncode, done.stderr)
+    assert [
+        f"{tmp_path / 'a'}: 6 pairs, 1.2500 (1.0000 to 1.5000)",
+        f"{tmp_path / 'b'}: 7 pairs, 1.2000 (0.9000 to 1.5000)",
+        "all: 13 pairs, 1.2000 (1.0000 to 1.4000)",
+    ] == done.stdout.splitlines()
+
+
 def memory(whole: int, window: int, **more: object) -> dict[str, object]:
     """Two ranks' peaks in MiB, of which the second one's are alike."""
     peaks = {"peak_memory_bytes": [{"cuda:0": whole * 2**20}, {"cuda:1": window * 2**20}]}

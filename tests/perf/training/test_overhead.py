@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import statistics
 
 import pytest
 import torch
@@ -66,6 +67,17 @@ def test_the_command_prints_one_line(monkeypatch, capsys):
     assert 0 < found["wait_note_us"]
     # A CPU's only clock; nothing is told of events, which it does not have.
     assert ("host", None, None) == (found["clock"], found["clock_ratio"], found["clock_interval"])
+
+
+def test_each_pairs_ratio_can_be_kept(monkeypatch, capsys, tmp_path):
+    """Whole, one a line, so that several runs can be told of as one."""
+    monkeypatch.setattr(overhead, "load_workload", lambda name: TinyWorkload())
+    kept = tmp_path / "ratios.txt"
+
+    assert 0 == overhead.main(["--device", "cpu", "--pairs", "7", "--steps", "2", "--ratios", str(kept)])
+    ratios = [float(line) for line in kept.read_text(encoding="ascii").splitlines()]
+    assert 7 == len(ratios)
+    assert json.loads(capsys.readouterr().out)["ratio"] == statistics.median(ratios)
 
 
 def test_a_gpus_steps_by_the_hosts_clock_are_held_against_its_events(monkeypatch, capsys):
