@@ -7,7 +7,6 @@ What lies between belongs to no step: a partial batch, the end of the loader's w
 
 from __future__ import annotations
 
-import math
 import statistics
 import time
 from collections.abc import Sequence
@@ -15,13 +14,9 @@ from typing import Any, Callable, Optional
 
 import torch
 
-from perf.contract import FEWEST_STEPS, FEWEST_WARM_UP, FEWEST_WITH_CAPTURE, SPARED
 from perf.training.clocks import Action, Clock
+from perf.training.lengths import Lengths
 from perf.training.looks import Looks
-
-CAPTURED = 12
-"""The step in which a CUDA graph is captured, much longer than those that it then replays; `perf.training.steps` keeps
-to it. No pace is taken before."""
 
 
 class Meter:
@@ -51,7 +46,8 @@ class Meter:
         Where the warm-up would take longer, it has fewer steps, down to `perf.contract.FEWEST_WARM_UP` and to
         `rewarm_steps`; how many is judged by the second half of these. 0: no limit.
     captured
-        Whether a CUDA graph is captured in step `CAPTURED`: the warm-up then has `FEWEST_WITH_CAPTURE` at least.
+        Whether a CUDA graph is captured in step `perf.training.lengths.CAPTURED`: the warm-up then has
+        `perf.contract.FEWEST_WITH_CAPTURE` at least.
     stop_when_timed
         Whether training ends with the window.
     agree
@@ -79,27 +75,20 @@ class Meter:
         align: Callable[[], None] = lambda: None,
         edges: bool = True,
     ) -> None:
-        if min_seconds > 0 and warmup_steps < 2:
-            raise ValueError(
-                f"{warmup_steps} warm-up steps don't tell how many fill {min_seconds} s; at least 2 are needed"
-            )
-        if max_seconds > 0 and not 0 < min_seconds <= max_seconds:
-            raise ValueError(
-                f"a window of at most {max_seconds} s needs a least time below that, got {min_seconds}"
-            )
         self._clock = clock
-        self.warmup_steps = warmup_steps
-        self._rewarm_steps = rewarm_steps
-        self._timed_steps = timed_steps
-        self._min_seconds = min_seconds
-        self._max_seconds = max_seconds
-        self._warmup_seconds = warmup_seconds
-        self._captured = captured
+        self._lengths = Lengths(
+            warmup_steps=warmup_steps,
+            rewarm_steps=rewarm_steps,
+            timed_steps=timed_steps,
+            min_seconds=min_seconds,
+            max_seconds=max_seconds,
+            warmup_seconds=warmup_seconds,
+            captured=captured,
+            agree=agree,
+        )
         self._stop_when_timed = stop_when_timed
-        self._agree = agree
         self._align = align
         self._looks = Looks(edges=edges)
-        self._half_warm_at: Optional[tuple[int, float]] = None
         self._left: Optional[int] = None if timed_steps > 0 else 0
         self._stretches: list[Sequence[Any]] = []
         self._marks: Sequence[Any] = []
@@ -129,6 +118,11 @@ class Meter:
     def finished(self) -> bool:
         """Whether the window holds all its steps."""
         return self._left == 0
+
+    @property
+    def warmup_steps(self) -> int:
+        """Steps thrown away at the start; fewer than were asked for where these would take too long."""
+        return self._lengths.warmup_steps
 
     @property
     def clock(self) -> str:
@@ -176,16 +170,9 @@ class Meter:
         self._epoch_ended = time.perf_counter()
 
     def _leave_it_at_that(self) -> None:
-        """End a window that an epoch's end has interrupted, where what it lacks would cost more than it tells.
-
-        An epoch's first steps are thrown away. For one step that was lacking, a launch of DataParallel trained 48
-        others of 0.28 s each (docs/measurements/2026-11-29-h200-x4).
-        """
+        """End a window that an epoch's end has interrupted, where it has enough."""
         assert self._left is not None
-        spared = (self.window_steps + self._left) // SPARED
-        few = self._max_seconds > 0 and 0 < self._left <= min(spared, self._rewarm_steps - 1)
-        # Ranks lack as many steps, and not as many seconds: they ask each other.
-        if few and not self._agree(int(self.window_seconds < self._min_seconds)):
+        if self._lengths.suffice(self.window_seconds, self.window_steps, self._left):
             self._left = 0
 
     def end_epoch(self) -> tuple[float, int, int, float]:
@@ -210,37 +197,20 @@ class Meter:
         if steps == 1:
             self._clock.synchronize()
             self.first_step_seconds = time.perf_counter() - self._epoch_started
-        if steps == FEWEST_WARM_UP and self._warmup_seconds > 0:
-            self._shorten()
-        if steps == self._half() or (steps == FEWEST_WARM_UP // 2 and self._warmup_seconds > 0):
-            self._clock.synchronize()
-            self._half_warm_at = (steps, time.perf_counter())
-        warm = steps >= self.warmup_steps and steps - self._epoch_first_step >= self._rewarm_steps
+        self._lengths.judge(steps, self._clock.synchronize)
         # No window begins behind a partial batch: its epoch is over.
-        if warm and not partial:
+        if self._lengths.are_warm(steps, steps - self._epoch_first_step) and not partial:
             self.open_window()
-
-    def _half(self) -> int:
-        """Return the step behind which the pace is taken: in the middle, behind the capture of a CUDA graph."""
-        middle = max(1, self.warmup_steps // 2)
-        return max(middle, CAPTURED) if self._captured else middle
-
-    def _shorten(self) -> None:
-        """Take no more steps of warm-up than fill its time at the pace of the last few, which compile nothing more."""
-        self._clock.synchronize()
-        assert self._half_warm_at is not None
-        enough = math.ceil(self._warmup_seconds / self._pace(*self._half_warm_at))
-        fewest = max(FEWEST_WITH_CAPTURE if self._captured else FEWEST_WARM_UP, self._rewarm_steps, enough)
-        self.warmup_steps = self._agree(min(self.warmup_steps, fewest))
 
     def open_window(self) -> None:
         """Open the window now, whatever the warm-up."""
         queued_at = time.perf_counter()
         self._clock.synchronize()
         if self._left is None:
-            if self._half_warm_at is not None:
-                self._clock.suit(time.perf_counter() - queued_at, self._pace(*self._half_warm_at))
-            self._left = self._agree(self._steps_wanted())
+            pace = self._lengths.pace(self._steps)
+            if pace is not None:
+                self._clock.suit(time.perf_counter() - queued_at, pace)
+            self._left = self._lengths.window(self._steps)
             self._looks.spread(self._left)
         begin, step, self._marks = self._clock.marks(
             self._looks.plan(self._steps, self.window_steps, self._left, self._full)
@@ -261,12 +231,7 @@ class Meter:
             # All of it was dropped.
             self.open_window()
             return False
-        lacking = self._min_seconds - self.window_seconds
-        if self._min_seconds <= 0:
-            return self._stop_when_timed
-        per_step = self.window_seconds / self.window_steps
-        # Every rank asks, also one that lacks nothing: the answer is a collective.
-        more = self._agree(math.ceil(1.1 * max(0.0, lacking) / per_step))
+        more = self._lengths.more(self.window_seconds, self.window_steps)
         if more:
             self._left = more
             self._looks.spread(self.window_steps + more)
@@ -296,21 +261,6 @@ class Meter:
         self.window_samples += samples
         self._left -= steps
         self._stretches.append(self._marks[: steps + 1])
-
-    def _steps_wanted(self) -> int:
-        """Return how many steps fill the window's least time, judged by those of the warm-up behind `_half_warm_at`."""
-        if self._half_warm_at is None or self._min_seconds <= 0:
-            return self._timed_steps
-        per_step = self._pace(*self._half_warm_at)
-        steps = self._timed_steps
-        if self._max_seconds > 0:
-            steps = min(steps, max(FEWEST_STEPS, math.ceil(self._max_seconds / per_step)))
-        # The loader may have restarted meanwhile; a tenth more keeps the window above its least time.
-        return max(steps, math.ceil(1.1 * self._min_seconds / per_step))
-
-    def _pace(self, steps: int, at: float) -> float:
-        """Return the seconds of a step since there were so many, at that time; never nothing."""
-        return max((time.perf_counter() - at) / max(1, self.total_steps - steps), 1e-6)
 
 
 def halves(step_seconds: Sequence[float]) -> list[float]:

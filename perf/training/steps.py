@@ -7,7 +7,7 @@ from typing import Any, Callable, Optional
 
 import torch
 
-from perf.training.meter import CAPTURED
+from perf.training.lengths import CAPTURED
 from perf.training.phases import PhaseTimer
 
 AUTOCAST = {"fp16": torch.float16, "bf16": torch.bfloat16}

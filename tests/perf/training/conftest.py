@@ -11,7 +11,7 @@ import torch.distributed as dist
 
 from perf import contract
 from perf.contract import RankRecord
-from perf.training import meter, phases, watched
+from perf.training import lengths, meter, phases, watched
 from perf.training.identity import Identity
 from perf.training.session import Session
 from perf.training.state import State
@@ -38,9 +38,8 @@ def cpu() -> Identity:
 def device(monkeypatch: pytest.MonkeyPatch) -> FakeDevice:
     """A device and a host whose time passes only where a test says so."""
     fake = FakeDevice()
-    monkeypatch.setattr(meter, "time", fake.as_time)
-    monkeypatch.setattr(watched, "time", fake.as_time)
-    monkeypatch.setattr(phases, "time", fake.as_time)
+    for module in (lengths, meter, phases, watched):
+        monkeypatch.setattr(module, "time", fake.as_time)
     return fake
 
 

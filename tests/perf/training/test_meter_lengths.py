@@ -231,11 +231,13 @@ def test_ranks_of_different_speed_agree(device, monkeypatch):
     slow, fast = FakeDevice(), FakeDevice()
     wishes = []
     for fake, work in ((slow, 1.0), (fast, 0.1)):
-        monkeypatch.setattr("perf.training.meter.time", fake.as_time)
+        for module in ("meter", "lengths"):
+            monkeypatch.setattr(f"perf.training.{module}.time", fake.as_time)
         probe = make_meter(fake, warmup_steps=4, min_seconds=10.0, agree=lambda n: wishes.append(n) or n)
         run_epoch(fake, probe, Batches(fake, 5, wait=0.0), work=work)
     for fake, work in ((FakeDevice(), 1.0), (FakeDevice(), 0.1)):
-        monkeypatch.setattr("perf.training.meter.time", fake.as_time)
+        for module in ("meter", "lengths"):
+            monkeypatch.setattr(f"perf.training.{module}.time", fake.as_time)
         meter = make_meter(fake, warmup_steps=4, min_seconds=10.0, agree=lambda n: max(wishes) if n else 0)
         run_epoch(fake, meter, Batches(fake, 500, wait=0.0), work=work)
         assert max(wishes) == meter.window_steps == len(meter.step_seconds())
