@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import statistics
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from perf.catalogue import GROUPS, Member
 from perf.contract import LaunchSpec
@@ -63,35 +63,43 @@ class Budget:
 
     def affords(self, members: Sequence[Member], launches: int) -> bool:
         """Whether so many more launches of each member fit."""
-        return self._seconds is None or self._needs(members, launches) <= self.left
+        return self._seconds is None or self._needs(dict.fromkeys(members, launches)) <= self.left
 
-    def why_not(self, members: Sequence[Member], profile: Profile) -> str | None:
+    def why_not(
+        self,
+        members: Sequence[Member],
+        profile: Profile,
+        extras: Callable[[Member], int] = lambda member: 0,
+    ) -> str | None:
         """Return why a group is not asked; None if it is. What was decided for a group holds for all of its tests.
 
         Parameters
         ----------
         members
             All that are measured with the group.
+        extras
+            How many launches a member gets beside the judged ones.
         """
         if self._seconds is None or not members:
             return None
         group = members[0].group
         if group not in self._decided:
-            self._decided[group] = self._refused(members, launches_planned(GROUPS[group], profile))
+            judged = launches_planned(GROUPS[group], profile)
+            self._decided[group] = self._refused({member: judged + extras(member) for member in members})
         return self._decided[group]
 
-    def _refused(self, members: Sequence[Member], launches: int) -> str | None:
-        needed = self._needs(members, launches)
+    def _refused(self, launches: Mapping[Member, int]) -> str | None:
+        needed = self._needs(launches)
         if not self._decided or (needed <= self.left and self.left > 0.0):
             return None
-        many = launches * len(members)
+        left, whole = duration(max(0.0, self.left)), duration(self._seconds or 0.0)
         return (
-            f"not asked: {many} launches would take about {duration(needed)}, and {duration(max(0.0, self.left))} of "
-            f"the budget of {duration(self._seconds or 0.0)} are left"
+            f"not asked: {sum(launches.values())} launches would take about {duration(needed)}, and {left} of the "
+            f"budget of {whole} are left"
         )
 
-    def _needs(self, members: Sequence[Member], launches: int) -> float:
-        return launches * sum(self._expected(member) for member in members)
+    def _needs(self, launches: Mapping[Member, int]) -> float:
+        return sum(count * self._expected(member) for member, count in launches.items())
 
     def _expected(self, member: Member) -> float:
         medians = {kind: statistics.median(found) for kind, found in self._taken.items()}

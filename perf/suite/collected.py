@@ -62,9 +62,15 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
-    """Note which members the selected tests name."""
-    named = frozenset(member for item in session.items for member in members_of(item))
-    session.config.stash[SESSION].named = named
+    """Note which members the selected tests name, and for a budget what else they are launched for."""
+    found = session.config.stash[SESSION]
+    found.named = frozenset(member for item in session.items for member in members_of(item))
+    if found.options.budget is not None:
+        from perf.suite.planning import extra_launches
+
+        needs = [(need_of(item.iter_markers()), members_of(item)) for item in session.items]
+        tests = [(need, members) for need, members in needs if need is not None]
+        found.extra_launches = extra_launches(tests, found.options.extras)
 
 
 def _in_profile(item: pytest.Item, options: Options) -> bool:
@@ -85,7 +91,9 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
     if reason is None and session.options.budget is not None:
         group = group_of_node_id(item.nodeid)
         members = session.measuring.members_of(group) if group else []
-        reason = session.measuring.budget.why_not(members, session.options.sized_profile)
+        reason = session.measuring.budget.why_not(
+            members, session.options.sized_profile, session.extra_launches
+        )
     if reason:
         pytest.skip(reason)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import tempfile
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -13,8 +13,7 @@ from perf.catalogue import Member
 from perf.report.text import duration
 from perf.suite.costs import START_SECONDS, expected_seconds
 from perf.suite.options import Options
-from perf.suite.plan import takes_extra
-from perf.suite.planning import Part, Planned, beside, one_by_one, parts_of, rank, told
+from perf.suite.planning import Part, Planned, beside, extra_launches, one_by_one, parts_of, rank, told
 from perf.suite.selection import Machine, Need, members_here, why_not
 from perf.suite.stacks import Stacks
 
@@ -40,20 +39,19 @@ def lines_of(
     device, profile = machine.device(options.device), options.sized_profile
     reasons: Counter[str] = Counter()
     groups: dict[str, None] = {}
-    asked: defaultdict[Member, set[str]] = defaultdict(set)
+    here = []
     for need, members in tests:
         reason = why_not(need, machine, device)
         if reason:
             reasons[reason] += 1
         else:
             groups.update(dict.fromkeys(member.group for member in members))
-            for member in members:
-                asked[member].update(options.extras, need.beside)
+            here.append((need, members))
     parts = parts_of(
         [member for group in groups for member in members_here(group, profile.name, machine, device)],
         profile,
         functools.partial(expected_seconds, launcher=options.launcher_on("cuda")),
-        lambda m: sum(takes_extra(m.variant, extra) for extra in asked.get(m, ())),
+        extra_launches(here, options.extras),
     )
     planned, left_out, how = _placed(parts, options, machine, device, processes)
     lines = told(planned, reasons, start=START_SECONDS, how=how)

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 
 from perf.catalogue import GROUPS, Member
 from perf.profiles import PROFILES, Profile
-from perf.suite.plan import launches_planned
+from perf.suite.plan import launches_planned, takes_extra
+from perf.suite.selection import Need
 
-__all__ = ["Part", "Planned", "beside", "one_by_one", "parts_of", "rank", "told"]
+__all__ = ["Part", "Planned", "beside", "extra_launches", "one_by_one", "parts_of", "rank", "told"]
 
 
 @dataclass(frozen=True)
@@ -86,6 +87,25 @@ def parts_of(
         if member not in known:
             known.append(member)
     return [_part(group, mine, profile, expected, extras) for group, mine in by_group.items()]
+
+
+def extra_launches(
+    tests: Iterable[tuple[Need, Iterable[Member]]], extras: Iterable[str]
+) -> Callable[[Member], int]:
+    """Return what says how many launches a member gets beside the judged ones.
+
+    Parameters
+    ----------
+    tests
+        What each test of a run needs, and the members that it names.
+    extras
+        Profiles that were asked for, of every member that a test names.
+    """
+    asked: dict[Member, set[str]] = {}
+    for need, members in tests:
+        for member in members:
+            asked.setdefault(member, set()).update(extras, need.beside)
+    return lambda member: sum(takes_extra(member.variant, extra) for extra in asked.get(member, ()))
 
 
 def _part(

@@ -45,6 +45,8 @@ class Session:
         self._drawing: Drawing | None = None
         self.named: frozenset[Member] = frozenset()
         """Members that the selected tests name, once they are collected."""
+        self.extra_launches: Callable[[Member], int] = lambda member: 0
+        """How many launches a member gets beside the judged ones, where a budget asks for that."""
 
     @property
     def has_run(self) -> bool:

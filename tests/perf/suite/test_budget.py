@@ -43,6 +43,20 @@ def test_the_first_group_is_asked_and_what_does_not_fit_is_skipped_with_its_reas
     )
 
 
+def test_launches_beside_the_judged_ones_count():
+    """Ten of 20 s would fit; with one in phases of each side they don't."""
+    clock = Clock()
+    for extra, fits in ((0, True), (1, False)):
+        budget = Budget(420.0, clock)
+        assert budget.why_not(GROUP.members, PROFILE) is None
+        for _ in range(10):
+            launch(budget, clock, 20.0)
+        reason = budget.why_not(OTHER.members, PROFILE, lambda member, extra=extra: extra)
+        assert fits is (reason is None)
+    assert reason is not None
+    assert reason.startswith("not asked: 12 launches would take about 4 min")
+
+
 def test_what_was_decided_for_a_group_holds_for_all_of_its_tests():
     """A group that was begun is judged to its end."""
     clock = Clock()

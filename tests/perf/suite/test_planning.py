@@ -13,7 +13,8 @@ from perf.machine import REPOSITORY
 from perf.profiles import PROFILES
 from perf.suite import costs
 from perf.suite.costs import expected_seconds
-from perf.suite.planning import Part, Planned, beside, one_by_one, parts_of, rank, told
+from perf.suite.planning import Part, Planned, beside, extra_launches, one_by_one, parts_of, rank, told
+from perf.suite.selection import Need
 
 QUICK = PROFILES["quick"]
 
@@ -297,6 +298,38 @@ def test_a_plan_keeps_to_a_budget(suite):
     assert 0 == done.status, done.output
     assert "loader@mnist_cnn-gpu" in done.output
     assert "for which the budget of 10 min 00 s has no room: " in done.output
+
+
+def test_a_budget_counts_what_tests_launch_beside_what_is_judged(suite):
+    """Of a group that is not asked the reason says how many launches: with those in phases, where it has such."""
+
+    def launches(*words):
+        done = suite("perf", "--budget", "1s", "-k", "mnist_cnn and cpu", "-rs", *words, cores=2, takes=0.2)
+        told = re.findall(r"not asked: (\d+) launches", " ".join(done.output.split()))
+        return list(map(int, told))
+
+    plain, more = launches(), launches("--phases")
+    assert len(plain) == len(more) > 0
+    assert all(few <= many for few, many in zip(plain, more, strict=True))
+    assert sum(plain) < sum(more)
+
+
+def test_members_are_launched_beside_what_is_judged_for_all_of_their_tests():
+    """Once for what one test asks or several do, also for profiles of the whole run; a graph has no phases."""
+    group = GROUPS["dp@mnist_cnn-gpu"]
+    single, dp, *_ = group.members
+    graph = next(
+        member
+        for found in GROUPS.values()
+        for member in found.members
+        if "cuda_graph" in member.variant.optimizations
+    )
+    plain, asks = Need("cuda"), Need("cuda", beside=frozenset({"phases"}))
+    count = extra_launches([(plain, [single, dp]), (asks, [dp, graph]), (asks, [dp])], [])
+    assert [0, 1, 0] == [count(member) for member in (single, dp, graph)]
+
+    count = extra_launches([(plain, [single]), (asks, [dp])], ["phases", "line-profile"])
+    assert [2, 2, 0] == [count(member) for member in (single, dp, graph)]
 
 
 def test_a_budget_leaves_out_what_tells_least(suite):
