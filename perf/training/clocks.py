@@ -29,8 +29,8 @@ EVENT_SEEN = 0.005
 (`mnist_cnn`'s, on the host of an H200: docs/measurements/2026-11-30-h200), a four-hundredth of 5 ms."""
 
 BEHIND = 0.25
-"""Of a step, which devices may have left to do to be called held up by their host. At the end of 550 windows of steps
-below 5 ms on GPUs it was 0.012 to 0.072 of one in 533, and 0.5 to 93 in 17, of CUDA graphs and of a batch of 512
+"""Of a step, which devices may have left to do to be called held up by their host. At the end of 600 windows of steps
+below 5 ms on GPUs it was 0.012 to 0.088 of one in 583, and 0.5 to 93 in 17, of CUDA graphs and of a batch of 512
 (`docs/measurements/queued.py --below 5`). In 2 s, 400 such steps, the host's clock misses their mean by 0.06 % then."""
 
 
