@@ -3,7 +3,7 @@
 A row a variant: launches, and what the rank that was least ahead, and the one that was furthest, had queued when the
 window ended, in steps: least, median and most over the launches. What ``perf/verdict/bound.py`` goes by.
 ``--below MS`` tells of launches of one rank that train, with steps of fewer milliseconds; a last line then says how
-many of them had queued less than a quarter of a step, and how many had more: what ``perf/training/clocks.py`` goes by.
+many of them had queued less than a tenth of a step, and how many had more: what ``perf/training/held_up.py`` goes by.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
-QUARTER = 0.25
-"""As `perf.training.clocks.BEHIND` is, without its import of torch."""
+TENTH = 0.1
+"""As `perf.training.held_up.BEHIND` is, without its import of torch."""
 
 
 def queued(record: dict[str, Any]) -> tuple[float, float] | None:
@@ -36,9 +36,9 @@ def short(record: dict[str, Any], milliseconds: float) -> bool:
 
 
 def sides(steps: list[float]) -> str:
-    """Return a line on how many launches had queued less than a quarter of a step, and how many had more. Pure."""
-    less = [found for found in steps if found < QUARTER]
-    more = [found for found in steps if found >= QUARTER]
+    """Return a line on how many launches had queued less than a tenth of a step, and how many had more. Pure."""
+    less = [found for found in steps if found < TENTH]
+    more = [found for found in steps if found >= TENTH]
     told = [f"{len(less)} launches had queued {min(less):.3f} to {max(less):.3f} of a step"] if less else []
     told += [f"{len(more)} had {min(more):.3f} to {max(more):.3g}"] if more else []
     return ", ".join(told) or "no launch is told of"

@@ -78,8 +78,8 @@ class RankRecord:
     window by the system's own clock (Unix time), which whoever sampled the machine meanwhile has too.
     `peak_memory_bytes` is of the whole launch, `window_peak_memory_bytes` of the window: empty where a CUDA graph
     replays, which allocates nothing. `clock` says what `step_seconds` are of: ``events`` among the work that a GPU has
-    queued, or the ``host``'s clock, on a CPU and where a host holds its GPUs up. A reading that cannot be had is null,
-    never 0.
+    queued, or the ``host``'s clock, on a CPU and where a host holds its GPU up, or ``mixed``. A reading that cannot be
+    had is null, never 0.
     """
 
     run: str

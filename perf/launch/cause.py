@@ -15,6 +15,8 @@ from perf.launch.stacks import waits_for_others
 PHASES = (
     "import",
     "setup",
+    "feed",
+    "devices",
     "data",
     "build",
     "warm-up",
@@ -25,7 +27,8 @@ PHASES = (
     "record",
     "done",
 )
-"""In the order in which a rank passes them: of ranks that all wait, the one that is behind keeps the others waiting."""
+"""In the order in which a rank passes them (its data are opened in ``feed``, or else in ``data``): of ranks that all
+wait, the one that is behind keeps the others waiting."""
 
 # What a rank says whose partner went away. It failed, but not first, even where torchrun noticed it first: torchrun
 # looks every 0.1 s (every 5 s before torch 2.4) and takes the lowest rank of those that it finds.

@@ -1,7 +1,7 @@
 """What the host's clock says of steps, and what a GPU's events say of the same ones.
 
-`perf.training.clocks.EitherClock` takes the host's where a host holds its devices up; this shows that nothing but their
-cost is lost by it.
+`perf.training.held_up.EitherClock` takes the host's where a host holds its device up; this shows that nothing but the
+cost of events is lost by it.
 """
 
 from __future__ import annotations

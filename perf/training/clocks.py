@@ -1,7 +1,7 @@
 """How points in time are taken: by the host's clock, or by events among the work that a GPU has queued.
 
-An event says when the device had done what was queued before it, which is what a step takes. Where the host holds its
-devices up they have always done all of it, and the host's clock says the same for a third of what an event costs.
+An event says when the device had done what was queued before it, which is what a step takes. `perf.training.held_up`
+has a clock that does without where a host holds its device up.
 """
 
 from __future__ import annotations
@@ -24,29 +24,18 @@ Marks = tuple[Callable[[], object], Action, Sequence[Any]]
 stand, the first one first."""
 
 
-EVENT_SEEN = 0.005
-"""A step of so many seconds or more has an event behind it: that takes a host 12 us between two steps of a network
-(`mnist_cnn`'s, on the host of an H200: docs/measurements/2026-11-30-h200), a four-hundredth of 5 ms."""
-
-BEHIND = 0.25
-"""Of a step, which devices may have left to do to be called held up by their host. At the end of 600 windows of steps
-below 5 ms on GPUs it was 0.012 to 0.088 of one in 583, and 0.5 to 93 in 17, of CUDA graphs and of a batch of 512
-(`docs/measurements/queued.py --below 5`). In 2 s, 400 such steps, the host's clock misses their mean by 0.06 % then."""
-
-
 class Clock(Protocol):
     """How points in time are taken on a device."""
 
-    @property
-    def name(self) -> str:
-        """``host`` or ``events``: what the points of the last window are of."""
+    def name(self, marks: Sequence[Any]) -> str:
+        """Return what these points are of: ``host`` or ``events``."""
 
     def suit(self, lag: float, step: float) -> None:
         """Get ready for a window of steps of so many seconds; its devices were behind their host by `lag`."""
         return
 
-    def fits(self, lag: float) -> bool:
-        """Return whether a window's points are right, at whose end devices were behind their host by `lag`."""
+    def fits(self, lag: float, step: float) -> bool:
+        """Return whether a stretch's points are right: of steps so long, its devices behind by `lag` at its end."""
         return True
 
     def marks(self, due: Due) -> Marks:
@@ -66,9 +55,20 @@ class Clock(Protocol):
 
 
 class HostClock(Clock):
-    """The host's clock, for CPUs and for a loader alone: work is done when the call returns."""
+    """The host's clock, for CPUs and for a loader alone: work is done when the call returns.
 
-    name = "host"
+    Parameters
+    ----------
+    devices
+        GPUs that it holds up, to be waited for all the same.
+    """
+
+    def __init__(self, devices: Sequence[torch.device] = ()) -> None:
+        self._devices = list(devices)
+
+    def name(self, marks: Sequence[Any]) -> str:
+        """Return ``host``."""
+        return "host"
 
     def marks(self, due: Due) -> Marks:
         """Return what notes the time, and where."""
@@ -83,7 +83,9 @@ class HostClock(Clock):
         return lambda: note(now()), step, points
 
     def synchronize(self) -> None:
-        """Nothing is queued on a CPU."""
+        """Wait for the GPUs, if any: nothing is queued on a CPU."""
+        for device in self._devices:
+            torch.cuda.synchronize(device)
 
     def durations(self, marks: Sequence[float]) -> list[float]:
         """Return the seconds between consecutive marks."""
@@ -96,18 +98,20 @@ class CudaClock(Clock):
     Events are made before the window, and the stream is looked up once: a host that holds its devices up is seen.
     """
 
-    name = "events"
-
     def __init__(self, devices: Sequence[torch.device]) -> None:
         self._devices = list(devices)
         self._stream = torch.cuda.current_stream(self._devices[0])
+
+    def name(self, marks: Sequence[Any]) -> str:
+        """Return ``events``."""
+        return "events"
 
     def marks(self, due: Due) -> Marks:
         """Make events, and return what records the next one; CUDA creates an event when it is first recorded."""
         events = [torch.cuda.Event(enable_timing=True) for _ in range(len(due) + 1)]
         for event in events:
             event.record(self._stream)
-        record, stream, take, next_due = _record(), self._stream, events[::-1].pop, due.pop
+        record, stream, take, next_due = native_record(), self._stream, events[::-1].pop, due.pop
 
         def step(loss: Optional[torch.Tensor], target: torch.Tensor) -> bool:
             record(take(), stream)
@@ -126,46 +130,7 @@ class CudaClock(Clock):
         return [before.elapsed_time(after) / 1000.0 for before, after in zip(marks, marks[1:])]
 
 
-class EitherClock(CudaClock):
-    """Events, but the host's clock for short steps of a host that holds its devices up.
-
-    Whether it does is judged when the first window opens, and held against what the devices have left to do when one
-    closes: where the host had run ahead after all, that window is not right, and the next ones have events.
-    """
-
-    def __init__(self, devices: Sequence[torch.device]) -> None:
-        super().__init__(devices)
-        self._host = HostClock()
-        self._by_host = False
-        self._behind = 0.0
-
-    @property
-    def name(self) -> str:  # type: ignore[override]
-        """``host`` or ``events``: what the points of the last window are of."""
-        return self._host.name if self._by_host else super().name
-
-    def suit(self, lag: float, step: float) -> None:
-        """Choose the host's clock for short steps whose devices have done nearly all that was queued."""
-        self._behind = BEHIND * step
-        self._by_host = step < EVENT_SEEN and lag < self._behind
-
-    def fits(self, lag: float) -> bool:
-        """Return whether the points are right; where they are not, the next ones are events."""
-        if self._by_host and lag >= self._behind:
-            self._by_host = False
-            return False
-        return True
-
-    def marks(self, due: Due) -> Marks:
-        """Return what the chosen clock's marks are."""
-        return self._host.marks(due) if self._by_host else super().marks(due)
-
-    def durations(self, marks: Sequence[Any]) -> list[float]:
-        """Return the seconds between consecutive points of either kind."""
-        return self._host.durations(marks) if isinstance(marks[0], float) else super().durations(marks)
-
-
-def _record() -> Callable[[torch.cuda.Event, Any], object]:
+def native_record() -> Callable[[torch.cuda.Event, Any], object]:
     """Return what records an event on a stream: where torch's own `Event.record` is Python's, what that calls."""
     own = torch.cuda.Event.record
     base = getattr(torch.cuda.Event.__base__, "record", None)

@@ -40,7 +40,8 @@ def feeds_early(spec: LaunchSpec, identity: Identity) -> bool:
     other loaders would only wait for the first epoch; some put the data on the GPU; and the cores beside it, to which
     a rank is bound with its workers, are asked of CUDA.
     """
-    return identity.is_cuda and spec.mode == "synthetic" and spec.loader == "native" and not spec.numa
+    anywhere = not spec.numa or bool(spec.tied_cores)
+    return identity.is_cuda and spec.mode == "synthetic" and spec.loader == "native" and anywhere
 
 
 def open_feed(spec: LaunchSpec, identity: Identity, workload: Workload) -> Feed:

@@ -125,9 +125,10 @@ class Meter:
         return self._lengths.warmup_steps
 
     @property
-    def clock(self) -> str:
-        """Whose points in time the window's steps are of, as clocks call themselves."""
-        return self._clock.name
+    def clock(self) -> Optional[str]:
+        """What the window's steps are timed by, as clocks call it; ``mixed`` for both, None without a window."""
+        names = {self._clock.name(marks) for marks in self._stretches}
+        return "mixed" if len(names) > 1 else next(iter(names), None)
 
     @property
     def total_steps(self) -> int:
@@ -228,7 +229,7 @@ class Meter:
         """Close the window; where its steps were faster than the warm-up's, go on until it has its least time."""
         self._close()
         if self._left:
-            # All of it was dropped.
+            # Its last stretch was dropped.
             self.open_window()
             return False
         more = self._lengths.more(self.window_seconds, self.window_steps)
@@ -251,10 +252,10 @@ class Meter:
         self._samples += samples
         self._open = False
         self.step = self._outside
-        self.on_window(False)
-        if not self._clock.fits(self.drain_seconds):
+        if steps and not self._clock.fits(self.drain_seconds, seconds / steps):
             self.on_dropped()
             return
+        self.on_window(False)
         self.window_seconds += seconds
         self.wait_seconds += sum(self.waits[self._opened_waits :])
         self.window_steps += steps

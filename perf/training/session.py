@@ -16,12 +16,13 @@ from perf.contract import EpochRecord, LaunchSpec, RankRecord
 from perf.training import settings, strategies, usage
 from perf.training.assembly import Assembly, assemble, not_in_force, read_back
 from perf.training.audit import audit_facts
-from perf.training.clocks import Clock, CudaClock, EitherClock, HostClock
+from perf.training.clocks import Clock, CudaClock, HostClock
 from perf.training.collectives import count_collectives, without_sync
 from perf.training.datasets import shorten
 from perf.training.delivery import check_delivery
 from perf.training.epochs import epochs_of
 from perf.training.feed import Feed, open_feed
+from perf.training.held_up import LEAST_STRETCH, EitherClock
 from perf.training.identity import Identity, device_name, gpu_uuid
 from perf.training.learned import digest, loss_tenths
 from perf.training.loaders import ends_in_part, set_epoch
@@ -162,7 +163,7 @@ class Session:
             trace_facts=None if epochs.tracer is None else epochs.tracer.facts(),
             # A graph's replays take the memory of its capture, of which the allocator's counters say nothing.
             window_peak_memory_bytes={} if "cuda_graph" in spec.optimizations else self._memory.window_peak,
-            clock=meter.clock if step_seconds else None,
+            clock=meter.clock,
         )
 
     def _refuse_unasked_silence(self, all_reduces: float) -> None:
@@ -205,7 +206,7 @@ class Session:
                 "one: no step of it would be timed; take smaller batches or longer epochs"
             )
         meter = Meter(
-            EitherClock(identity.devices) if self._may_be_held_up() else self._clock(loader),
+            EitherClock(identity.device) if self._may_be_held_up(whole) else self._clock(loader),
             warmup_steps=max(spec.warmup_steps, queue),
             rewarm_steps=queue,
             timed_steps=spec.timed_steps,
@@ -221,16 +222,24 @@ class Session:
         meter.on_dropped = self._drop_window
         return meter
 
-    def _may_be_held_up(self) -> bool:
-        """Return whether the host may hold its devices up, in a launch whose window may be dropped and taken anew.
+    def _may_be_held_up(self, whole: int) -> bool:
+        """Return whether the host may hold its device up, in a launch whose window may be dropped and taken anew.
 
         Ranks would have to drop it together; of two windows the profile of operators would count both, and a trace
-        have the first. A graph's replays are queued in no time.
+        have the first. A graph's replays are queued in no time, and so are batches that come in groups and are copied
+        without waiting, or made on the device: a median by the host's clock would be that of the quick ones.
+
+        Parameters
+        ----------
+        whole
+            Whole batches of an epoch.
         """
-        spec = self._spec
-        alone = self._identity.is_cuda and self._identity.world_size == 1
-        plain = spec.plan == "window" and spec.mode != "io" and not spec.watch_operators and not spec.trace
-        return alone and plain and "cuda_graph" not in spec.optimizations
+        spec, identity = self._spec, self._identity
+        alone = identity.is_cuda and identity.world_size == 1 and len(identity.devices) == 1
+        plain = spec.plan == "window" and not spec.watch_operators and not spec.trace
+        even = spec.mode == "synthetic" or (spec.mode == "full" and spec.loader in ("native", "batched"))
+        queued = {"cuda_graph", "non_blocking"} & set(spec.optimizations)
+        return alone and plain and even and not queued and whole >= LEAST_STRETCH
 
     def _clock(self, loader: Any) -> Clock:
         # Draining a loader keeps the host busy alone, but for one that makes its batches on the device.
@@ -294,7 +303,8 @@ class Session:
             self._window_edges.append([self._state.edge(opens)])
 
     def _drop_window(self) -> None:
-        """Forget the edges of a stretch that is no part of the window."""
+        """Tell that a stretch has ended that is no part of the window, and forget where it began."""
+        self._state.edge(False)
         self._window_edges.pop()
 
     def _with_audits(self, indices: list[list[int]]) -> list[EpochRecord]:

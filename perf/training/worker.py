@@ -125,26 +125,29 @@ def run(spec: contract.LaunchSpec, workload: Optional[Workload], state: State) -
     startup = start_up()
     apply_threads(spec.threads)
     apply_precision(spec.precision)
+    before = time.perf_counter()
     identity = identify(spec.device, spec.devices_per_rank, os.environ)
+    # Counting GPUs asks the driver already.
+    startup["devices"] = time.perf_counter() - before
     if identity.world_size != spec.world_size:
         raise NotInForce(f"the spec asks for {spec.world_size} ranks, torchrun started {identity.world_size}")
-    # Each before the loader's workers, which run where their rank does and draw their seeds from its.
+    # Before the loader's workers, which run where their rank does.
     binding = tie(spec, identity) if spec.tied_cores else None
     torch.manual_seed(spec.seed)
     feed = None
     if workload is not None and feeds_early(spec, identity):
-        state.enter("data")
+        state.enter("feed")
         before = time.perf_counter()
         feed = open_feed(spec, identity, workload)
         startup["data"] = time.perf_counter() - before
-        state.enter("setup")
+    state.enter("devices")
     before = time.perf_counter()
     take(identity.devices)
     # Ranks that take theirs beside each other wait for the driver in turn.
-    startup["devices"] = time.perf_counter() - before
+    startup["devices"] += time.perf_counter() - before
     state.takes([gpu_uuid(device) or str(device) for device in identity.devices if device.type == "cuda"])
     # Before the process group: that is where a rank with a broken card or network hangs.
-    state.enter("setup")
+    state.enter("devices")
     if spec.numa and not spec.tied_cores:
         binding = bind(spec, identity)
     before = time.perf_counter()

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from perf.report.stored import load
-from perf.training.clocks import BEHIND
+from perf.training.held_up import BEHIND
 
 SCRIPTS = Path(__file__).parents[2] / "docs" / "measurements"
 
@@ -77,6 +77,34 @@ def test_older_records_are_counted_by_their_ranks(run):
     )
     assert 1 == script("beside.py", folder).returncode
     assert 0 == script("beside.py", "--ranks", folder).returncode
+
+
+def test_a_launchs_parts_are_told_by_variant(run):
+    """Medians; data that were opened before the first use of the GPU are data, and slowed launches are left out."""
+    plain = {
+        "variant": "v",
+        "plan": "window",
+        "flags": [],
+        "first_step_seconds": 0.5,
+        "window_seconds": 2.0,
+        "phase_seconds": None,
+        "operators": [],
+        "line_profiles": [],
+        "traces": [],
+    }
+    early = {"data": 0.25, "devices": 0.5, "until_build": 0.0, "until_warm_up": 0.125}
+    older = {"until_build": 0.25, "until_warm_up": 0.375}
+    records = [
+        {**launch("a", 1.0, 3.0), **plain, "startup_seconds": [early]},
+        {**launch("b", 5.0, 3.0), **plain, "startup_seconds": [older]},
+        {**launch("c", 9.0, 9.0), **plain, "startup_seconds": [older], "phase_seconds": [{"forward": [1.0]}]},
+    ]
+    done = script("launch_parts.py", run(*records))
+
+    assert (0, "") == (done.returncode, done.stderr)
+    assert (
+        "v: 2 launches, devices 0.25, data 0.25, built 0.12, first step 0.50, window 2.00, whole 3.00 s\n"
+    ) == done.stdout
 
 
 def test_a_kept_run_is_shorter_and_names_no_path_of_its_machine(run, tmp_path):
@@ -165,7 +193,7 @@ def test_a_trace_without_a_device_has_nothing_to_tell(tmp_path):
 
 
 def test_launches_of_one_rank_are_told_apart_by_what_was_queued(tmp_path):
-    """Short steps alone; a quarter of a step is the border that the worker's clock goes by."""
+    """Short steps alone; a tenth of a step is the border that the worker's clock goes by."""
     plain = {"device": "cuda", "plan": "window", "mode": "full", "variant": "v", "median_step_seconds": 0.002}
     others = [
         {"drain_seconds": [0.00002]},
@@ -182,7 +210,7 @@ def test_launches_of_one_rank_are_told_apart_by_what_was_queued(tmp_path):
         "v: 3 launches, least ahead 0.010 0.050 1.000, furthest 0.010 0.050 1.000",
         "2 launches had queued 0.010 to 0.050 of a step, 1 had 1.000 to 1",
     ] == found
-    assert f"QUARTER = {BEHIND}" in (SCRIPTS / "queued.py").read_text(encoding="utf-8")
+    assert f"TENTH = {BEHIND}" in (SCRIPTS / "queued.py").read_text(encoding="utf-8")
 
 
 def test_ratios_of_several_runs_are_told_as_one(tmp_path):

@@ -191,6 +191,13 @@ def test_when_all_wait_the_one_that_is_behind_is_named():
     assert "not in the same operation" in cause.note
 
 
+def test_a_rank_that_hangs_in_its_data_is_named_before_one_that_waits_for_it_to_join():
+    """A ring's workers begin before the process group is joined; nothing that is known of either tells who waits."""
+    cause = find_cause(hung(RankEvidence(0, phase="devices"), RankEvidence(1, phase="feed")))
+
+    assert (1, "ran past its time limit of 60 s while in phase feed") == (cause.rank, cause.status)
+
+
 def test_when_all_wait_in_one_phase_no_rank_is_named():
     """A dead link hangs every rank alike; blaming one would mislead."""
     ranks = [RankEvidence(rank, phase="window", dumps=BARRIER) for rank in range(4)]

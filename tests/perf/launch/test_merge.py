@@ -84,8 +84,12 @@ def test_losses_are_finite_if_every_ranks_are(make_spec, make_rank, values, expe
 
 def test_what_belongs_to_a_rank_stays_in_rank_order(make_spec, make_rank):
     """Records may come in any order; the lists of the launch don't."""
-    ranks = [make_rank(1, host="n2", total_steps=7), make_rank(0, host="n1", total_steps=6)]
+    ranks = [
+        make_rank(1, host="n2", total_steps=7, clock="mixed"),
+        make_rank(0, host="n1", total_steps=6, clock="host"),
+    ]
     record = merge(make_spec(), ranks, 1.0)
+    assert ["host", "mixed"] == record.clocks
     assert (["n1", "n2"], [6, 7], 1000.0) == (record.host, record.total_steps, record.started_at)
     assert [{}, {}] == record.telemetry["ranks"]
 

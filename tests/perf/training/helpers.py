@@ -132,8 +132,6 @@ class FakeDevice(Clock):
     far, as a CUDA event does; a synchronize lets the host wait until the queue is empty.
     """
 
-    name = "events"
-
     def __init__(self) -> None:
         self.now = 100.0
         self.idle_at = 100.0
@@ -141,14 +139,19 @@ class FakeDevice(Clock):
         self.prepared: list[int] = []
         self.asked: list[tuple[float, float]] = []
         self.wrong = 0
-        self.lags: list[float] = []
+        self.ends: list[tuple[float, float]] = []
+        self.names: list[str] = []
+
+    def name(self, marks: Any) -> str:
+        """Return the first of `names` for a window's first stretch, and so on; then ``events``."""
+        return self.names.pop(0) if self.names else "events"
 
     def suit(self, lag: float, step: float) -> None:
         self.asked.append((lag, step))
 
-    def fits(self, lag: float) -> bool:
+    def fits(self, lag: float, step: float) -> bool:
         """Call so many windows wrong as `wrong` says."""
-        self.lags.append(lag)
+        self.ends.append((lag, step))
         self.wrong -= 1
         return self.wrong < 0
 

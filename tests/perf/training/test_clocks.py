@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import time
 import types
 from typing import ClassVar
@@ -10,7 +11,8 @@ from typing import ClassVar
 import pytest
 import torch
 
-from perf.training.clocks import BEHIND, EVENT_SEEN, CudaClock, EitherClock, HostClock
+from perf.training.clocks import CudaClock, HostClock
+from perf.training.held_up import BEHIND, CHECKS, EVENT_SEEN, EitherClock
 
 TARGET = torch.zeros(2)
 
@@ -74,7 +76,7 @@ def cuda_clock(monkeypatch: pytest.MonkeyPatch) -> CudaClock:
 @pytest.fixture
 def either_clock(cuda_clock: CudaClock) -> EitherClock:
     """A clock of one such GPU, which takes the host's where that is as good."""
-    return EitherClock([torch.device("cuda", 0)])
+    return EitherClock(torch.device("cuda", 0))
 
 
 def test_the_gpus_clock_waits_for_every_device(cuda_clock, monkeypatch):
@@ -139,36 +141,55 @@ SHORT = EVENT_SEEN / 2
 )
 def test_short_steps_of_a_host_that_holds_its_devices_up_have_its_own_clock(either_clock, lag, step, name):
     """Where devices are behind, that tells how fast work is queued; behind long steps an event costs nothing seen."""
-    assert "events" == either_clock.name
+    assert "events" == either_clock.name(either_clock.marks([None])[2])
     either_clock.suit(lag, step)
     begin, note, marks = either_clock.marks([None])
     begin()
     note(None, TARGET)
 
-    assert name == either_clock.name
+    assert name == either_clock.name(marks)
     assert (float if name == "host" else Event) is type(marks[0])
     assert [pytest.approx(marks[1] - marks[0] if name == "host" else 0.25)] == either_clock.durations(marks)
 
 
-def test_a_window_in_which_the_host_ran_ahead_is_wrong_and_the_next_ones_have_events(either_clock):
-    """What was timed before by the host's clock, and was right, can still be read."""
-    either_clock.suit(0.0, SHORT)
-    right = either_clock.marks([None])[2]
-    right.extend([1.0, 3.0])
-    assert either_clock.fits(0.0)
-    assert not either_clock.fits(BEHIND * SHORT)
-
-    assert "events" == either_clock.name
-    assert Event is type(either_clock.marks([None])[2][0])
-    assert either_clock.fits(50 * SHORT)
-    assert [2.0] == either_clock.durations(right)
-
-
 def test_events_are_right_however_far_a_host_runs_ahead(either_clock, cuda_clock):
     """Of a clock that never chose, and of one that has no choice."""
-    assert either_clock.fits(10.0)
-    assert cuda_clock.fits(10.0)
-    assert ("events", "host") == (cuda_clock.name, HostClock().name)
+    assert either_clock.fits(10.0, SHORT)
+    assert cuda_clock.fits(10.0, SHORT)
+    assert ("events", "host") == (cuda_clock.name([]), HostClock().name([]))
+
+
+@pytest.mark.parametrize("steps", [1, 2, 3, 40, 100, 900, 5000])
+def test_some_steps_by_the_hosts_clock_have_an_event_too(either_clock, steps):
+    """Of the others at most 25, not at equal distances, made before the window; what was due in them is done."""
+    either_clock.suit(0.0, SHORT)
+    told: list[int] = []
+    due = [lambda loss, target, step=step: bool(told.append(step)) for step in reversed(range(steps))]
+    begin, note, _ = either_clock.marks(due)
+    made = len(Event.made)
+    begin()
+    checked = []
+    for step in range(steps):
+        before = EventBase.recordings
+        assert note(None, TARGET) is False
+        checked += [step] * (EventBase.recordings - before)
+
+    assert [*range(steps)] == told
+    assert made == len(Event.made)
+    assert min(steps, 1) <= len(checked) <= CHECKS
+    if steps >= 900:
+        assert len(checked) > 20
+        assert len({after - before for before, after in itertools.pairwise(checked)}) == 4
+
+
+def test_the_hosts_clock_waits_for_the_gpus_that_it_holds_up(monkeypatch):
+    """A window's edges are where they are idle; on a CPU there is nothing to wait for."""
+    waited = []
+    monkeypatch.setattr(torch.cuda, "synchronize", waited.append)
+    HostClock().synchronize()
+    assert [] == waited
+    HostClock([torch.device("cuda", 1)]).synchronize()
+    assert [torch.device("cuda", 1)] == waited
 
 
 class Alone:

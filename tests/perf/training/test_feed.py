@@ -21,6 +21,7 @@ GPU = Identity(0, 1, 0, "node", [torch.device("cuda", 0)])
         ({"mode": "synthetic"}, True),
         ({"mode": "synthetic", "strategy": "ddp"}, True),
         ({"mode": "synthetic", "numa": True}, False),
+        ({"mode": "synthetic", "numa": True, "tied_cores": 2}, True),
         ({"mode": "synthetic", "loader": "resident"}, False),
         ({"mode": "synthetic", "loader": "batched"}, False),
         ({"mode": "full"}, False),

@@ -106,8 +106,24 @@ def test_a_clock_is_told_of_the_steps_before_the_window(device):
 
     # Four steps of 1 ms by the host and half a second by the device lie behind the half of the warm-up.
     assert [(pytest.approx(4 * 0.499), pytest.approx(0.5, rel=0.01))] == device.asked
-    assert 2 == len(device.lags)
-    assert meter.drain_seconds == device.lags[-1] > 0
+    # Of each stretch how far they were behind at its end, and its own step.
+    assert [(pytest.approx(lag, abs=0.02), pytest.approx(0.5, rel=0.01)) for lag in (2.0, 1.0)] == device.ends
+    assert meter.drain_seconds == device.ends[-1][0]
+
+
+@pytest.mark.parametrize(
+    ("names", "expected"),
+    [(["host", "host"], "host"), (["events", "events"], "events"), (["host", "events"], "mixed")],
+)
+def test_a_window_says_what_timed_it(device, names, expected):
+    """Where a later stretch has another clock than an earlier one, steps are of both; without a window of none."""
+    meter = make_meter(device, timed_steps=9)
+    assert meter.clock is None
+    run_epoch(device, meter, Batches(device, 8))
+    run_epoch(device, meter, Batches(device, 8))
+    device.names = names
+
+    assert expected == meter.clock
 
 
 @pytest.mark.parametrize("wrong", [1, 2])
@@ -115,9 +131,9 @@ def test_a_window_that_is_wrong_is_dropped_and_taken_anew(device, wrong):
     """Its steps were trained, and are no part of the window; who has noted its edges is told."""
     meter = make_meter(device, timed_steps=5)
     device.wrong = wrong
-    edges, dropped = [], []
-    meter.on_window = lambda opens: edges.append((opens, meter.total_steps))
-    meter.on_dropped = lambda: dropped.append(len(edges))
+    told = []
+    meter.on_window = lambda opens: told.append(("opens" if opens else "closes", meter.total_steps))
+    meter.on_dropped = lambda: told.append(("dropped", meter.total_steps))
     run_epoch(device, meter, Batches(device, 40), loss=torch.ones(()))
 
     assert pytest.approx([1.0] * 5, rel=0.02) == meter.step_seconds()
@@ -127,8 +143,10 @@ def test_a_window_that_is_wrong_is_dropped_and_taken_anew(device, wrong):
         meter.window_samples,
         meter.total_steps,
     )
-    assert [(bool(edge % 2 == 0), 3 + 5 * ((edge + 1) // 2)) for edge in range(2 + 2 * wrong)] == edges
-    assert [2 * (1 + place) for place in range(wrong)] == dropped
+    expected = [("opens", 3)]
+    for turn in range(wrong):
+        expected += [("dropped", 8 + 5 * turn), ("opens", 8 + 5 * turn)]
+    assert [*expected, ("closes", meter.total_steps)] == told
     assert pytest.approx(0.05) == meter.wait_seconds
     assert [*range(meter.total_steps)] == meter.loss_steps
 

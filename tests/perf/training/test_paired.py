@@ -36,39 +36,42 @@ def ring() -> RingLoader:
 
 
 def test_a_launch_on_a_cpu_has_the_hosts_clock():
-    """It is the one that there is."""
-    model = TinyWorkload().build_model()
-    trains = (model, TinyWorkload.loss_function, TinyWorkload().make_optimizer(model))
-
-    assert type(launch_clock(ring(), CPU, trains)) is HostClock
+    """It is the one that there is, and nothing is trained to find that out."""
+    assert type(launch_clock(ring(), CPU, (None, None, None))) is HostClock
 
 
-@pytest.mark.parametrize(("wrong", "name"), [(0, "host"), (1, "events")])
-def test_a_launchs_clock_is_chosen_behind_a_warm_up_and_held_against_a_window(monkeypatch, wrong, name):
+@pytest.mark.parametrize("wrong", [0, 1])
+def test_a_launchs_clock_is_chosen_behind_a_warm_up_and_held_to_a_window(monkeypatch, wrong):
     """Steps of microseconds have the host's; where a window says that the host had run ahead, events."""
-    made = []
+    left = [wrong]
 
     class Either(HostClock):
-        def __init__(self, devices):
-            made.append(self)
-            self.left = wrong
+        def __init__(self, device):
+            super().__init__()
 
         def suit(self, lag, step):
             assert 0 <= lag < step < 0.01
 
-        def fits(self, lag):
-            if self.left:
-                self.left, self.name = 0, "events"
-                return False
-            return True
+        def fits(self, lag, step):
+            left[0] -= 1
+            return left[0] < 0
+
+        def name(self, marks):
+            return "events" if wrong else "host"
 
     monkeypatch.setattr("perf.training.paired.EitherClock", Either)
+    monkeypatch.setattr("perf.training.paired.CudaClock", lambda devices: ("events", devices))
+    monkeypatch.setattr(torch.cuda, "synchronize", lambda device: None)
     model = TinyWorkload().build_model()
     trains = (model, TinyWorkload.loss_function, TinyWorkload().make_optimizer(model))
     monkeypatch.setattr("perf.training.paired.train", lambda model, device, *rest: train(model, CPU, *rest))
     clock = launch_clock(ring(), torch.device("cuda", 0), trains)
 
-    assert ([clock], name) == (made, clock.name)
+    assert left[0] == -1
+    if wrong:
+        assert ("events", [torch.device("cuda", 0)]) == clock
+    else:
+        assert type(clock) is HostClock
 
 
 def trained(instrumented: bool) -> torch.Tensor:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import math
 import os
+import time
 import zlib
 from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
@@ -15,6 +16,7 @@ import pytest
 import torch
 
 from perf import contract
+from perf.launch import cause
 from perf.profiles import PROFILES
 from perf.training import worker
 from perf.training.phases import PHASES
@@ -40,7 +42,8 @@ def test_what_compiled_is_ended_behind_the_record(tmp_path, monkeypatch):
     assert ["setup", "run", "done", "end"] == said
 
 
-FED = ["data", "feed", "setup", "take", "setup"]
+PLAIN = ["devices", "take", "devices"]
+FED = ["feed", "open", *PLAIN]
 
 
 @pytest.mark.parametrize(
@@ -48,12 +51,12 @@ FED = ["data", "feed", "setup", "take", "setup"]
     [
         ({}, [*FED, "session with a feed"]),
         ({"tied_cores": 1}, ["tie", *FED, "session with a feed"]),
-        ({"tied_cores": 1, "numa": True}, ["tie", "take", "setup", "session without one"]),
+        ({"tied_cores": 1, "numa": True}, ["tie", *FED, "session with a feed"]),
         ({"strategy": "ddp"}, [*FED, "join", "session with a feed"]),
-        ({"numa": True}, ["take", "setup", "bind", "session without one"]),
-        ({"mode": "full"}, ["take", "setup", "session without one"]),
-        ({"loader": "resident"}, ["take", "setup", "session without one"]),
-        ({"plan": "rates"}, ["take", "setup", "card"]),
+        ({"numa": True}, [*PLAIN, "bind", "session without one"]),
+        ({"mode": "full"}, [*PLAIN, "session without one"]),
+        ({"loader": "resident"}, [*PLAIN, "session without one"]),
+        ({"plan": "rates"}, [*PLAIN, "card"]),
     ],
 )
 def test_a_rings_workers_begin_before_a_gpu_is_touched(tmp_path, monkeypatch, changes, expected):
@@ -62,7 +65,12 @@ def test_a_rings_workers_begin_before_a_gpu_is_touched(tmp_path, monkeypatch, ch
 
     class Told:
         def __init__(self, *arguments):
-            said.append(f"session with{' a feed' if arguments[-1] else 'out one'}")
+            startup, feed = arguments[4], arguments[-1]
+            said.append(f"session with{' a feed' if feed else 'out one'}")
+            # Counting GPUs is the first that is asked of the driver.
+            assert startup["devices"] >= 0.01
+            assert (feed is None) is ("data" not in startup)
+            assert arguments[0].seed == torch.initial_seed()
 
         def run(self):
             return None
@@ -70,10 +78,10 @@ def test_a_rings_workers_begin_before_a_gpu_is_touched(tmp_path, monkeypatch, ch
     def tells(word, answer=None):
         return lambda *arguments: said.append(word) or answer
 
-    monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: time.sleep(0.01) or 1)
     monkeypatch.setattr(worker, "gpu_uuid", lambda device: "GPU-1")
     for name, word in (
-        ("open_feed", "feed"),
+        ("open_feed", "open"),
         ("tie", "tie"),
         ("bind", "bind"),
         ("take", "take"),
@@ -84,10 +92,13 @@ def test_a_rings_workers_begin_before_a_gpu_is_touched(tmp_path, monkeypatch, ch
     monkeypatch.setattr(worker, "Session", Told)
     monkeypatch.setattr(worker.contract, "encode", lambda record: "")
     state = SimpleNamespace(enter=said.append, takes=lambda gpus: None)
-    spec = make_spec(tmp_path, **{"device": "cuda", "mode": "synthetic", **changes})
+    spec = make_spec(tmp_path, **{"device": "cuda", "mode": "synthetic", "seed": 77, **changes})
     worker.run(spec, None if spec.plan == "rates" else object(), state)
 
     assert [*expected, "record"] == said
+    # What tells which rank is behind.
+    places = [cause.PHASES.index(word) for word in said if word in cause.PHASES]
+    assert sorted(places) == places
 
 
 LAUNCHES: dict[str, dict[str, Any]] = {
