@@ -6,7 +6,6 @@ import dataclasses
 import functools
 import json
 import os
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import filelock
@@ -62,15 +61,7 @@ class Stacks:
 
     @functools.cached_property
     def _stack(self) -> Stack:
-        # Whoever is asked imports torch, for ten seconds on the host of a GPU: both of a comparison at the same time.
-        # A site's are steps of a job, of which the second may have to wait for the first.
-        against = self._options.against if self._options.site is None else None
-        with ThreadPoolExecutor(1) as beside:
-            old = beside.submit(self._probed, against, OLD_STACK_FILE) if against else None
-            stack = self._probed(self._options.stack, STACK_FILE)
-        if old is not None:
-            # Its answer lies in the run's folder; where it has none, that is said now.
-            old.result()
+        stack = self._probed(self._options.stack, STACK_FILE)
         with filelock.FileLock(self._run.folder / f"{records.ENVIRONMENT}.lock", fallback_to_soft=False):
             if not (self._run.folder / records.ENVIRONMENT).exists():
                 self._write_environment(stack)
