@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 
 from perf.contract import LaunchRecord
 from perf.launch.validity import STACK_KEYS, UNSTEADY
 from perf.suite.source import Measurement
 from perf.verdict.steady import too_unsteady
+
+CLOCKS = {"host": "the host's clock", "events": "events", "mixed": "both"}
 
 
 def replaced_in_words(sides: Sequence[Measurement]) -> tuple[str, ...]:
@@ -60,6 +63,28 @@ def mixed_ways(launches: Sequence[LaunchRecord]) -> tuple[str, ...]:
         found += _mixed("launchers", {launch.launcher for launch in launches if launch.side == side})
     words = {True: "beside others", False: "alone on a node"}
     return (*found, *_mixed("conditions", {words[launch.shared_node] for launch in launches}))
+
+
+def other_clocks(sides: Sequence[Measurement]) -> tuple[str, ...]:
+    """Say whether launches of one rank were timed by different clocks, which differ by what an event takes."""
+    found = Counter(
+        launch.clocks[0]
+        for side in sides
+        for launch in side.launches
+        # A loader alone has the host's in any case, and several ranks have events.
+        if len(launch.clocks) == 1 and launch.clocks[0] is not None and launch.mode != "io"
+    )
+    if len(found) < 2:
+        return ()
+    counts = ", ".join(
+        f"{count} launch{'es' * (count > 1)} by {CLOCKS.get(name, name)}"
+        for name, count in sorted(found.items())
+    )
+    said = (
+        f"Steps were not timed alike: {counts}. An event behind each step takes some 10 us of a host that holds its "
+        "GPU up, and where the GPU is the slower one there is one (docs/verdicts.md)."
+    )
+    return (said,)
 
 
 def _mixed(what: str, found: set[str]) -> tuple[str, ...]:

@@ -11,11 +11,13 @@ from perf.catalogue import GROUPS, Group, Member, Pair
 from perf.contract import LaunchRecord
 from perf.limits import Limit, Override, overridden
 from perf.profiles import Profile
+from perf.suite.diagnosing import WITHOUT_PHASES
 from perf.suite.finishing import Finisher, changed, not_judged
 from perf.suite.fitness import (
     invalid_in_words,
     mixed_stacks,
     mixed_ways,
+    other_clocks,
     unfit_in_words,
     unsteady_in_words,
 )
@@ -360,7 +362,8 @@ class Judge:
             if reasons:
                 judgement = changed(judgement, Verdict.INVALID, reasons)
         judgement = self._steady(judgement, sides)
-        judgement = dataclasses.replace(judgement, reasons=(*judgement.reasons, *why(judgement)))
+        clocks = () if question.metric in WITHOUT_PHASES else other_clocks(sides)
+        judgement = dataclasses.replace(judgement, reasons=(*judgement.reasons, *why(judgement), *clocks))
         self._finisher.finish(question, judgement, sides)
 
     @staticmethod

@@ -127,7 +127,7 @@ class Meter:
     @property
     def clock(self) -> Optional[str]:
         """What the window's steps are timed by, as clocks call it; ``mixed`` for both, None without a window."""
-        names = {self._clock.name(marks) for marks in self._stretches}
+        names = {self._clock.name(marks) for marks in self._stretches if len(marks) > 1}
         return "mixed" if len(names) > 1 else next(iter(names), None)
 
     @property

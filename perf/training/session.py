@@ -206,7 +206,7 @@ class Session:
                 "one: no step of it would be timed; take smaller batches or longer epochs"
             )
         meter = Meter(
-            EitherClock(identity.device) if self._may_be_held_up(whole) else self._clock(loader),
+            EitherClock(identity.device) if self._may_be_held_up(whole - queue) else self._clock(loader),
             warmup_steps=max(spec.warmup_steps, queue),
             rewarm_steps=queue,
             timed_steps=spec.timed_steps,
@@ -222,7 +222,7 @@ class Session:
         meter.on_dropped = self._drop_window
         return meter
 
-    def _may_be_held_up(self, whole: int) -> bool:
+    def _may_be_held_up(self, steps: int) -> bool:
         """Return whether the host may hold its device up, in a launch whose window may be dropped and taken anew.
 
         Ranks would have to drop it together; of two windows the profile of operators would count both, and a trace
@@ -231,15 +231,15 @@ class Session:
 
         Parameters
         ----------
-        whole
-            Whole batches of an epoch.
+        steps
+            Of an epoch that a window may have.
         """
         spec, identity = self._spec, self._identity
         alone = identity.is_cuda and identity.world_size == 1 and len(identity.devices) == 1
         plain = spec.plan == "window" and not spec.watch_operators and not spec.trace
         even = spec.mode == "synthetic" or (spec.mode == "full" and spec.loader in ("native", "batched"))
         queued = {"cuda_graph", "non_blocking"} & set(spec.optimizations)
-        return alone and plain and even and not queued and whole >= LEAST_STRETCH
+        return alone and plain and even and not queued and steps >= LEAST_STRETCH
 
     def _clock(self, loader: Any) -> Clock:
         # Draining a loader keeps the host busy alone, but for one that makes its batches on the device.

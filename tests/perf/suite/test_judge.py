@@ -378,6 +378,39 @@ def test_launches_made_in_two_ways_are_not_held_together(judge, change, words):
     assert Verdict.INVALID is error.value.verdict
 
 
+@pytest.mark.parametrize(
+    ("clocks", "words"),
+    [
+        ((["host"], ["host"]), None),
+        (([], []), None),
+        ((["host"], ["events"]), "1 launch by events, 9 launches by the host's clock"),
+        ((["host"], ["events", "events"]), None),
+        ((["host"], [None]), None),
+    ],
+)
+def test_launches_that_were_timed_by_different_clocks_are_told(judge, verdicts, clocks, words):
+    """What an event takes is no difference between the sides; several ranks have events in any case."""
+    source = Launches(steps(1.0))
+    plain, (usual, other) = source.sides, clocks
+    source.sides = lambda test, members: [
+        Measurement(
+            side.member,
+            [
+                dataclasses.replace(launch, clocks=other if side.member == DDP1 and place == 0 else usual)
+                for place, launch in enumerate(side.launches)
+            ],
+            side.replaced,
+        )
+        for side in plain(test, members)
+    ]
+    judge(source).ratio(PAIR, LIMIT)
+
+    (verdict,) = verdicts
+    told = [reason for reason in verdict.reasons if "not timed alike" in reason]
+    assert (words is not None) is bool(told)
+    assert words is None or words in told[0]
+
+
 def test_launches_that_drift_leave_a_pass_inconclusive(judge, verdicts):
     """Where most launches of a side grew slower inside their window, the verdict says so instead of passing."""
     source = Launches({SINGLE.id: 0.01, DDP1.id: 0.01}, flags=["unsteady"])

@@ -111,6 +111,17 @@ def test_a_clock_is_told_of_the_steps_before_the_window(device):
     assert meter.drain_seconds == device.ends[-1][0]
 
 
+def test_a_stretch_without_a_step_was_timed_by_nothing(device):
+    """A window that opens behind an epoch's last step has none of it."""
+    meter = make_meter(device, warmup_steps=8, timed_steps=5)
+    device.names = ["events"]
+    for _ in range(2):
+        run_epoch(device, meter, Batches(device, 8))
+
+    assert "events" == meter.clock
+    assert [] == device.names
+
+
 @pytest.mark.parametrize(
     ("names", "expected"),
     [(["host", "host"], "host"), (["events", "events"], "events"), (["host", "events"], "mixed")],

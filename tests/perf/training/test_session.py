@@ -395,6 +395,9 @@ def test_a_loader_that_works_on_the_device_is_timed_by_its_clock(tmp_path, monke
         ({"loader": "resident", "mode": "synthetic"}, 1, True),
         ({"batch_size": 2}, 1, True),
         ({"batch_size": 5}, 1, False),
+        # Two workers' queues take 20 of 200 steps of each epoch.
+        ({"workers": 2}, 1, False),
+        ({"workers": 2, "mode": "synthetic"}, 1, True),
     ],
 )
 def test_one_ranks_plain_window_may_be_timed_by_its_hosts_clock(
@@ -414,7 +417,8 @@ def test_one_ranks_plain_window_may_be_timed_by_its_hosts_clock(
         spec, Identity(0, world_size, 0, "n", [device]), SimpleNamespace(), State(str(tmp_path), 0), {}
     )
     size = changes.get("batch_size", 2)
-    plan = LoaderPlan(size, 0, 0, 1, distributed=False, pin_memory=False, seed=1)
+    workers = changes.get("workers", 0)
+    plan = LoaderPlan(size, workers, 0, 1, distributed=False, pin_memory=False, seed=1)
     loader = native_loader(separable(400, 1), plan)
 
     assert either is (session._make_meter(loader).clock == "either")
