@@ -1,7 +1,7 @@
-"""Tells the median ratio of several runs as one: ``python docs/measurements/pooled.py FILE [FILE …]``.
+"""Tells the median ratio of several runs as one: ``PYTHON docs/measurements/pooled.py FILE [FILE …]``.
 
-Files are those that ``python -m perf.training.overhead --ratios FILE`` writes: a ratio a line. A row a file and one for
-all of them: how many pairs, their median and its exact interval, from order statistics, of 95 %.
+PYTHON has torch. Files are those that ``python -m perf.training.overhead --ratios FILE`` writes: a ratio a line. A row
+a file and one for all of them: how many pairs, their median and its exact interval, from order statistics, of 95 %.
 """
 
 from __future__ import annotations

@@ -14,13 +14,16 @@ import pytest
 from perf import contract, records
 from perf.profiles import PROFILES
 from perf.suite.bench import Bench
+from perf.suite.judge import Judge
 from perf.suite.plan import Context
+from perf.verdict.known import Library
 
 ROOT = Path(__file__).parents[3]
 HERE = Path(__file__).parent / "helpers"
 
 sys.path.insert(0, str(HERE))
 
+from judging import HERE as SYSTEM  # noqa: E402
 from launch_records import PAIR_GROUP, record_of  # noqa: E402
 
 
@@ -102,5 +105,42 @@ def bench(tmp_path, launched):
         context = Context("run", PROFILES[profile], 2, "/cache", None)
         run = records.Run.create(tmp_path, "run")
         return Bench(context, run, launch, runnable, lambda record: "fine", **settings)
+
+    return make
+
+
+@pytest.fixture
+def verdicts():
+    """The verdict records that were written."""
+    return []
+
+
+@pytest.fixture
+def judge(verdicts):
+    """A function that makes what judges launches of a source, and writes to `verdicts`."""
+
+    def make(
+        source,
+        profile="quick",
+        *,
+        require_references=False,
+        files=(),
+        earlier=(),
+        surprise=pytest.fail,
+        overrides=None,
+    ):
+        return Judge(
+            source,
+            "test_x",
+            PROFILES[profile],
+            "run",
+            verdicts.append,
+            library=Library(files, SYSTEM, "2026-11-28"),
+            earlier=lambda member: list(earlier),
+            margin=None,
+            surprise=surprise,
+            overrides=overrides or {},
+            require_references=require_references,
+        )
 
     return make
