@@ -1,7 +1,9 @@
 """Holds launches by fork against fresh ones: ``python docs/measurements/launchers.py RUN [RUN …]``.
 
-For each run and launcher: launches, the middle launch without those that began with a new server, and which part of it
-was timed; then the step by fork over the fresh one, Hodges-Lehmann with Mann and Whitney's interval of 95 %.
+For each run and launcher: launches, the middle launch without those that began with a new server and how much longer
+these took, and which part of it was timed; what a verdict of five launches a side costs, ten by the mean of these, and
+the middle fork over the middle fresh launch; then the step by fork over the fresh one, Hodges-Lehmann with Mann and
+Whitney's interval of 95 %.
 """
 
 from __future__ import annotations
@@ -29,17 +31,35 @@ SERVER = 4.0
 """Seconds of a fork's launch outside of what its process timed; more is a new server's start. Without one it is 0.9."""
 
 
-def middle(records: Sequence[dict[str, Any]]) -> tuple[float, float, int]:
-    """Return the median seconds of a launch, the part that was timed, and how many began with a new server. Pure."""
-    plain = [
-        record
-        for record in records
-        if record["launcher"] == "fresh"
-        or record["launch_seconds"] - record["startup_seconds"][0]["until_read_back"] < SERVER
-    ]
-    whole = statistics.median(record["launch_seconds"] for record in plain)
+A_VERDICT = 10
+"""Launches of a verdict with five a side."""
+
+
+def has_served(record: dict[str, Any]) -> bool:
+    """Return whether a launch was fresh, or forked from a server that was there already. Pure."""
+    start = record["startup_seconds"][0]
+    # Older records name neither: what they don't name takes less than a second.
+    named = sum(start.get(part, 0.0) for part in ("fork", "data", "devices", "process_group"))
+    outside = record["launch_seconds"] - named - start["until_read_back"]
+    return record["launcher"] == "fresh" or outside < SERVER
+
+
+def seconds(records: Sequence[dict[str, Any]]) -> list[float]:
+    """Return how long launches took. Pure."""
+    return [record["launch_seconds"] for record in records]
+
+
+def told(name: str, records: Sequence[dict[str, Any]]) -> str:
+    """Return the row of a side. Pure."""
+    plain = [record for record in records if has_served(record)]
+    whole = statistics.median(seconds(plain))
     timed = statistics.median(record["window_seconds"] for record in plain)
-    return whole, timed / whole, len(records) - len(plain)
+    later = [taken - whole for taken in seconds([one for one in records if not has_served(one)])]
+    longer = f" ({min(later):.1f} to {max(later):.1f} s longer)" if later else ""
+    return (
+        f"  {name}: {len(records)} launches, {len(later)} with a new server{longer}, {whole:.2f} s, "
+        f"{timed / whole:.1%} timed; {A_VERDICT} take {A_VERDICT * statistics.mean(seconds(plain)):.0f} s"
+    )
 
 
 def ratio(new: Sequence[float], old: Sequence[float]) -> tuple[float, float, float]:
@@ -63,10 +83,12 @@ def main() -> None:
         sides = {name: [r for r in records if r["launcher"] == name] for name in ("fresh", "fork")}
         print(f"{run.name}: {records[0]['variant']}")
         for name, side in sides.items():
-            whole, timed, servers = middle(side)
-            print(
-                f"  {name}: {len(side)} launches, {servers} with a new server, {whole:.1f} s, {timed:.0%} timed"
-            )
+            print(told(name, side))
+        fork, fresh = (
+            statistics.median(seconds([one for one in sides[name] if has_served(one)]))
+            for name in ("fork", "fresh")
+        )
+        print(f"  a launch, fork over fresh: {fork / fresh:.3f}")
         steps = {name: [r["median_step_seconds"] for r in side] for name, side in sides.items()}
         estimate, low, high = ratio(steps["fork"], steps["fresh"])
         print(f"  step, fork over fresh: {estimate:.4f} ({low:.4f} to {high:.4f})")

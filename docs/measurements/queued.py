@@ -1,7 +1,8 @@
-"""Tells how far hosts ran ahead of their devices: ``python docs/measurements/queued.py [--below MS] RUN …``.
+"""Tells how far hosts ran ahead of their devices: ``python docs/measurements/queued.py [--below MS] [RUN …]``.
 
-A row a variant: launches, and what the rank that was least ahead, and the one that was furthest, had queued when the
-window ended, in steps: least, median and most over the launches. What ``perf/verdict/bound.py`` goes by.
+Of all kept here without a run. A row a variant: launches, and what the rank that was least ahead, and the one that was
+furthest, had queued when the window ended, in steps: least, median and most over the launches. What
+``perf/verdict/bound.py`` goes by.
 ``--below MS`` tells of launches of one rank that train, with steps of fewer milliseconds; a last line then says how
 many of them had queued less than a tenth of a step, and how many had more: what ``perf/training/held_up.py`` goes by.
 """
@@ -48,7 +49,7 @@ def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description="Tells how far hosts ran ahead of their devices.")
     parser.add_argument("--below", type=float, metavar="MS", help="only one rank's steps of fewer ms")
-    parser.add_argument("runs", nargs="+", type=Path, metavar="RUN")
+    parser.add_argument("runs", nargs="*", type=Path, metavar="RUN", default=[Path(__file__).parent])
     options = parser.parse_args()
     found: dict[str, list[tuple[float, float]]] = defaultdict(list)
     for folder in options.runs:

@@ -79,32 +79,84 @@ def test_older_records_are_counted_by_their_ranks(run):
     assert 0 == script("beside.py", "--ranks", folder).returncode
 
 
-def test_a_launchs_parts_are_told_by_variant(run):
-    """Medians; data that were opened before the first use of the GPU are data, and slowed launches are left out."""
-    plain = {
-        "variant": "v",
-        "plan": "window",
-        "flags": [],
-        "first_step_seconds": 0.5,
-        "window_seconds": 2.0,
-        "phase_seconds": None,
-        "operators": [],
-        "line_profiles": [],
-        "traces": [],
-    }
-    early = {"data": 0.25, "devices": 0.5, "until_build": 0.0, "until_warm_up": 0.125}
-    older = {"until_build": 0.25, "until_warm_up": 0.375}
-    records = [
-        {**launch("a", 1.0, 3.0), **plain, "startup_seconds": [early]},
-        {**launch("b", 5.0, 3.0), **plain, "startup_seconds": [older]},
-        {**launch("c", 9.0, 9.0), **plain, "startup_seconds": [older], "phase_seconds": [{"forward": [1.0]}]},
-    ]
-    done = script("launch_parts.py", run(*records))
+PLAIN = {
+    "variant": "v",
+    "plan": "window",
+    "mode": "synthetic",
+    "strategy": "single",
+    "gpus": 1,
+    "flags": [],
+    "first_step_seconds": 0.5,
+    "window_seconds": 2.0,
+    "median_step_seconds": 0.01,
+    "total_steps": [250],
+    "warmup_steps": 32,
+    "clocks": ["host"],
+    "phase_seconds": None,
+    "operators": [],
+    "line_profiles": [],
+    "traces": [],
+}
+
+
+def begun(name, seconds, launcher, read_back, **start):
+    """A launch of some seconds, its record read back after so many of its session's."""
+    times = {"until_build": 0.25, "until_warm_up": 0.375, "until_read_back": read_back, **start}
+    step = {"step_seconds": [[0.01] * 200]}
+    return {**launch(name, 1.0, seconds), **PLAIN, **step, "launcher": launcher, "startup_seconds": [times]}
+
+
+FORKS = [
+    begun("a", 4.0, "fork", 2.5, data=0.25, devices=0.5, until_build=0.0),
+    begun("b", 4.5, "fork", 3.75),
+    begun("c", 12.0, "fork", 3.5),
+    begun("d", 9.0, "fresh", 3.5, imports=5.0),
+    begun("e", 11.0, "fresh", 3.5, imports=6.0),
+    {**begun("f", 90.0, "fork", 3.5), "phase_seconds": [{"forward": [1.0]}]},
+]
+
+
+def test_a_launchs_parts_are_told_by_variant_and_launcher(run):
+    """Medians; slowed launches, and a fork that waited for a new server, are left out."""
+    done = script("launch_parts.py", run(*FORKS))
 
     assert (0, "") == (done.returncode, done.stderr)
-    assert (
-        "v: 2 launches, devices 0.25, data 0.25, built 0.12, first step 0.50, window 2.00, whole 3.00 s\n"
-    ) == done.stdout
+    rest = "first step 0.50, window 2.00, whole"
+    early = f"imports 0.00, devices 0.25, data before 0.12, behind 0.12, built 0.25, {rest} 4.25 s"
+    late = f"imports 5.50, devices 0.00, data before 0.00, behind 0.25, built 0.12, {rest} 10.00 s"
+    assert [f"v, fork: 2 launches, {early}", f"v, fresh: 2 launches, {late}"] == done.stdout.splitlines()
+
+
+def test_what_launchers_cost_is_held_against_each_other(run):
+    """The middle launch without a new server's start, which is told apart; what ten take; equal steps are equal."""
+    done = script("launchers.py", run(*FORKS[:5]))
+
+    assert (0, "") == (done.returncode, done.stderr)
+    assert [
+        "  fresh: 2 launches, 0 with a new server, 10.00 s, 20.0% timed; 10 take 100 s",
+        "  fork: 3 launches, 1 with a new server (7.8 to 7.8 s longer), 4.25 s, 47.1% timed; 10 take 42 s",
+        "  a launch, fork over fresh: 0.425",
+        "  step, fork over fresh: 1.0000 (1.0000 to 1.0000)",
+    ] == done.stdout.splitlines()[1:]
+
+
+def test_how_ranks_began_is_told_and_by_which_clock_they_were_timed(run):
+    """What no part names, and windows that were dropped; launches that don't say when they began are left out."""
+    early = {"data": 0.25, "devices": 0.5, "until_build": 0.0}
+    dropped = {**begun("b", 5.0, "fork", 3.0, **early), "total_steps": [450]}
+    ranks = begun("c", 6.0, "fork", 3.0, **early)
+    ranks["startup_seconds"].append({**ranks["startup_seconds"][0], "devices": 1.0})
+    ranks.update(strategy="ddp", gpus=2, clocks=["events"] * 2, total_steps=[250] * 2)
+    done = script("first_use.py", run(begun("a", 4.0, "fork", 2.5, **early), dropped, ranks, FORKS[1]))
+
+    assert (0, "") == (done.returncode, done.stderr)
+    assert [
+        "ddp, 2 GPUs: 1 launches, first use 1.00 s (1.00 to 1.00), not named 1.75 s",
+        "single, 1 GPUs: 2 launches, first use 0.50 s (0.50 to 0.50), not named 1.00 s",
+        "one rank: 2 windows by host",
+        "several ranks: 1 windows by events",
+        "1 launches dropped a window",
+    ] == done.stdout.splitlines()
 
 
 def test_a_kept_run_is_shorter_and_names_no_path_of_its_machine(run, tmp_path):
@@ -221,9 +273,9 @@ def test_ratios_of_several_runs_are_told_as_one(tmp_path):
 
     assert (0, "") == (done.returncode, done.stderr)
     assert [
-        f"{tmp_path / 'a'}: 6 pairs, 1.2500 (1.0000 to 1.5000)",
-        f"{tmp_path / 'b'}: 7 pairs, 1.2000 (0.9000 to 1.5000)",
-        "all: 13 pairs, 1.2000 (1.0000 to 1.4000)",
+        f"{tmp_path / 'a'}: 6 pairs, 1.2500 (1.0000 to 1.5000), spread 18.7%, neighbours 1.00",
+        f"{tmp_path / 'b'}: 7 pairs, 1.2000 (0.9000 to 1.5000), spread 21.6%, neighbours 1.00",
+        "all: 13 pairs, 1.2000 (1.0000 to 1.4000), spread 19.6%, neighbours 0.43",
     ] == done.stdout.splitlines()
 
 

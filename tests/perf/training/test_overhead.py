@@ -11,7 +11,7 @@ import torch
 from perf.profiles import PROFILES
 from perf.training import overhead
 from perf.training.overhead import WINDOW_SECONDS, WINDOW_STEPS, Found, measure
-from perf.training.paired import Noted
+from perf.training.paired import WARM_UP, Noted
 from tests.perf.training.helpers import TinyWorkload
 
 CPU = torch.device("cpu")
@@ -34,6 +34,7 @@ def test_a_window_is_as_long_as_the_suites():
     sizes = PROFILES["full"].sizes_for("cuda", "window")
 
     assert (sizes.timed_steps, sizes.min_seconds) == (WINDOW_STEPS, WINDOW_SECONDS)
+    assert sizes.warmup_steps == WARM_UP
 
 
 def test_both_sides_train_one_network(monkeypatch):
